@@ -1,12 +1,12 @@
 """Mutants: one thing changed at a time in the rules and in what is said of operators; how many `rewrite fuzz` finds.
 
-    python benchmarks/mutants.py [--count 60] [--seed 0] [--time 15] [--only TEXT] [--list]
+    python benchmarks/mutants.py [--count 60] [--seed 0] [--time 15] [--jobs N] [--only TEXT] [--list]
 
 Each mutant is a copy of the package with one change, drawn at random over the kinds of change below, in the packs
 that have a record of what `rewrite fuzz` tried. It is killed when `rewrite fuzz` ends with another exit status than
-0. A mutant whose rules are refused as mistaken is drawn again. As many are tried side by side as there are
-processors. Prints a row for each and the share at the end, with the time that processors spent, which other programs
-do not change.
+0. A mutant whose rules are refused as mistaken is drawn again. N are tried side by side, as many as there are
+processors if nothing is said. Prints a row for each and the share at the end, with the time that processors spent,
+which other programs do not change.
 """
 
 from __future__ import annotations
@@ -162,7 +162,11 @@ OPS: dict[str, tuple[str, Change]] = {
     "default": (r"(?<=: )\[(\d+), (int32|float), (\d+)\]", lambda m: f"[{m[1]}, {m[2]}, {int(m[3]) + 1}]"),
     "no default": (r"(?<=: )\[(\d+), (int32|float)\]", lambda m: f"[{m[1]}, {m[2]}, 1]"),
     "codes": (r" quantization: codes,", lambda match: ""),
-    "real": (r"(?<=\{code: )(\d+), operands", lambda m: f"{m[1]}, quantization: codes, operands"),
+    # of operators that take codes: of others nothing is said by it
+    "real": (
+        r"(?<=\{code: )(\d+)(?=, (?![^\n]*quantization)[^\n]*(?:\n {6}[^\n]*)*?\bq[iu]\d)",
+        lambda m: f"{m[1]}, quantization: codes",
+    ),
     "raw": (r" quantization: raw,", lambda match: ""),
     "products": (r" products: \{[^}]*\},", lambda match: ""),
     "category": (r"layout: attribute(?:, remap: \{[^}]*\})?", lambda match: "layout: transparent"),
@@ -310,6 +314,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--time", default="")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", default="")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
@@ -319,9 +324,9 @@ def main() -> None:
         return
     killed, mistakes = 0, 0
     survivors: list[Mutant] = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as threads:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as threads:
         free: SimpleQueue[Copy] = SimpleQueue()
-        for number in range(os.cpu_count() or 1):
+        for number in range(arguments.jobs):
             free.put(make_copy(Path(folder) / str(number), arguments.time))
 
         def attempt(mutant: Mutant) -> subprocess.CompletedProcess[str]:

@@ -116,11 +116,7 @@ class CaseBuilder:
             self.widened = True
         options, widened = draw_options(self.choices, self.subject, pattern, spec, len(operands), self.named)
         self.widened |= widened
-        for option in pattern.options:
-            if option.graph is not None:
-                options[option.name] = generate_body.draw(
-                    self, option.graph, spec.facts, option.name, operands, options
-                )
+        options |= generate_body.draw_graphs(self, pattern, spec, operands, options)
         # Some kernels count their operands, those left out as well.
         operands += [None] * (len(spec.operands) - len(operands) if spec.facts.fuzz.padded else 0)
         while operands and operands[-1] is None and not spec.facts.fuzz.padded:

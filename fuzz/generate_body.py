@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..engine.dialects.facts import OperatorFacts
 from ..engine.dialects.operators import OperatorSpec
 from ..engine.expressions.functions import DTYPES
-from ..engine.rewrite.pattern import Defined, GraphPattern, Operand, Variable
+from ..engine.rewrite.pattern import Defined, GraphPattern, NodePattern, Operand, Variable
 from ..engine.rewrite.variadics import assign_places
 from ..verify.frames import Array
 from .choices import Choices
@@ -57,7 +57,25 @@ def list_leading_types(facts: OperatorFacts, option: str) -> list[str]:
     return [kind for kind in facts.parameters.get(option, ()) if kind == "bool"]
 
 
-def draw(
+def draw_graphs(
+    bench: BodyContext,
+    pattern: NodePattern,
+    spec: OperatorSpec,
+    operands: Sequence[Value | None],
+    options: Mapping[str, Any],
+) -> dict[str, Body]:
+    """Draw the options of a node that are graphs: those that a pattern looks into, and those that a test lists."""
+    found: dict[str, Body] = {}
+    for option in pattern.options:
+        if option.graph is not None:
+            found[option.name] = _draw(bench, option.graph, spec.facts, option.name, operands, {**options, **found})
+    for name, value in options.items():
+        if spec.options[name].type == "subgraph" and isinstance(value, list):
+            found[name] = _build(bench, value, spec.facts.fuzz.elements.get(name), operands)
+    return found
+
+
+def _draw(
     bench: BodyContext,
     pattern: GraphPattern,
     facts: OperatorFacts,
@@ -77,6 +95,33 @@ def draw(
         return Body(tuple(parameters), *_draw_yielded(bench, pattern, likes))
     finally:
         bench.made, bench.within, bench.parameters, bench.moving = outer
+
+
+def _build(
+    bench: BodyContext, operators: Sequence[str], elements: Sequence[int] | None, operands: Sequence[Value | None]
+) -> Body:
+    """Build a graph of some operators: the first is given all parameters, each other what the one before it yields.
+
+    Parameters are like the operands of its node, or like an element of each of those in the places `elements`. Without
+    an operator the last of them is yielded. Raises Rejected where it cannot be.
+    """
+    outer = bench.made, bench.within
+    bench.made, bench.within = [], bench.make_name("in")
+    try:
+        likes = operands if elements is None else [operands[place] for place in elements if place < len(operands)]
+        given: list[Value] = []
+        for like in likes:
+            if like is None or not like.content.size:
+                raise Rejected("a graph is given nothing")
+            content = like.content if elements is None else like.content.reshape(-1)[0].reshape(())
+            given.append(Value(bench.make_name("parameter"), like.dtype, content))
+        found = given[-1:]
+        for place, name in enumerate(operators):
+            step = Step(bench.subject.reads.operators[name], tuple(found if place else given), {})
+            found = [_run(bench, step, given[0].dtype)]
+        return Body(tuple(given), tuple(bench.made), tuple(found))
+    finally:
+        bench.made, bench.within = outer
 
 
 def _build_parameters(
@@ -224,4 +269,4 @@ def _can_extend(inner: Sequence[int], outer: Sequence[int]) -> bool:
     return len(inner) <= len(outer) and all(a in (1, b) for a, b in pairs)
 
 
-__all__ = ["add_computed", "draw", "list_leading_types"]
+__all__ = ["add_computed", "draw_graphs", "list_leading_types"]

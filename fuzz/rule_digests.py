@@ -10,8 +10,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 from ..engine.base.errors import Span
-from ..engine.dialects.facts import OperatorFacts, OperatorTrials
+from ..engine.dialects.facts import OperatorFacts
 from ..engine.dialects.operators import Dialect, OperatorSpec
+from ..engine.dialects.trial_facts import OperatorTrials
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.families import write_out
 from ..engine.rewrite.stages import MEANING

@@ -23,6 +23,7 @@ from .sketch import Step, Value
 _RANKS, _EXTENTS = (2, 4), (1, 2, 3, 4, 5)
 #: in so many of a hundred draws
 _ABSENT, _OTHER, _NEGATIVE, _SCALARS = 30, 20, 30, 20
+_INTEGERS = ("int32", "int64")
 #: ranges of numbers for each axis
 _RANGES = ((0, 0), (1, 2), (0, 2), (2, 5), (-1, -1))
 
@@ -165,14 +166,15 @@ class _StepDrawer:
             shape = list(self.shape) if facts.fuzz.same_shape else shape
         else:
             along = [[self.shape[axis]] for axis in (self.axes or [])[:1]]
-            shape = self.choices.pick([[], [1], *along, [2], list(self.shape)])
+            shape = self.choices.pick([[], [1], *along, [2], list(self.shape), list(self.shape)])
         constant = not framed and (self._find_parameter(position) is None or self.choices.draw_chance(60))
         place = f"{operand.name}_{self.choices.draw_int(0, 1 << 20) if operand.variadic else position}"
         return [Value(place, dtype, self._draw_content(position, dtype, shape), constant)]
 
     def _draw_content(self, position: int, dtype: ir.DataType, shape: list[int]) -> Array:
         if position and dtype.is_integer() and not self._is_admitted(position, ir.DataType.FLOAT):
-            return draw_indices(self.choices, dtype, shape, self.shape)
+            counted = [self.shape[axis] for axis in (self.axes or [])[:1]]
+            return draw_indices(self.choices, dtype, shape, counted or self.shape)
         return draw_elements(self.choices, dtype, shape)
 
     def _find_parameter(self, position: int) -> Parameter | None:
@@ -203,7 +205,7 @@ class _StepDrawer:
         option, facts = self.spec.options[name], self.spec.facts
         if name in numbers:
             return numbers[name] if option.type.startswith("[") else numbers[name][0]
-        if name in {**facts.remap, **facts.remap_result} or name in facts.only:
+        if name in {**facts.remap, **facts.remap_result}:
             return None
         if name in facts.fuzz.tried:
             return self.choices.pick(facts.fuzz.tried[name])
@@ -211,11 +213,13 @@ class _StepDrawer:
             return find_type_name(self.dialect, ir.DataType.INT32)
         if name in facts.fuzz.counts:
             return self.choices.draw_int(1, 2)
-        if option.type == "int64" and (option.required or self.choices.draw_chance(_OTHER)):
-            return self.choices.draw_int(0, 1)
+        if option.type in _INTEGERS and (option.required or self.choices.draw_chance(_OTHER)):
+            return 1 if name in facts.only else self.choices.draw_int(0, 1)
         if option.required:
             values = {"float": 0.5, "[int64]": [1] * max(len(self.shape) - 2, 1), "string": ""}
             return values.get(option.type)
         if name == facts.keeps:
             return self.choices.draw_int(0, 1)
+        if option.type == "bool" and self.choices.draw_chance(_OTHER):
+            return not option.default
         return None

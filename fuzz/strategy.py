@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 
 from hypothesis import settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from ..conversion.options import Options
 from ..engine.base.errors import CallError
 from ..engine.packs import loader
+from ..verify.frames import Array
 from ..verify.interpreter import Interpreter
 from .cases import draw
 from .choices import Choices
@@ -30,8 +32,17 @@ for _name, _profile in PROFILES.items():
     settings.register_profile(f"nnrewrite-{_name}", max_examples=_profile.examples, deadline=None)
 
 
-def draw_models(operators: Sequence[str], names: Sequence[str], rules: tuple[str, ...]) -> st.SearchStrategy[bytes]:
-    """Files of models for rules about some operators or of some names; raises CallError where there are none."""
+#: a model as the bytes of a file, and what to run it on
+Sample = tuple[bytes, list[Array]]
+
+
+def draw_models(samples: st.SearchStrategy[Sample]) -> st.SearchStrategy[bytes]:
+    """The files of some samples alone."""
+    return samples.map(operator.itemgetter(0))
+
+
+def draw_samples(operators: Sequence[str], names: Sequence[str], rules: tuple[str, ...]) -> st.SearchStrategy[Sample]:
+    """Models for rules about some operators or of some names, with inputs; raises CallError where there are none."""
     stacked = Options(rules=rules).stacked
     pack = loader.load(stacked)
     every = [one for one in list_subjects(pack) if one.of_source and one.interpreted and one.tests and not one.excuse]
@@ -51,10 +62,11 @@ def draw_models(operators: Sequence[str], names: Sequence[str], rules: tuple[str
         return case
 
     @st.composite  # without arguments, which Hypothesis would word
-    def draw_files(choose: st.DrawFn) -> bytes:
-        return encode(choose(draw_cases(draw_case)), pack.catalogue)
+    def draw_all(choose: st.DrawFn) -> Sample:
+        case = choose(draw_cases(draw_case))
+        return encode(case, pack.catalogue), [value.content for value in case.inputs]
 
-    return draw_files()
+    return draw_all()
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from ...engine.base.startup import dataclass, field
-from ...engine.dialects.facts import DialectPython
+from ...engine.dialects.python_facts import DialectPython
 from ...engine.expressions.functions.registry import SHORT
 from .identifiers import make_identifier
 from .members import Body

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...engine.dialects.facts import DialectPython
 from ...engine.dialects.operators import Dialect
+from ...engine.dialects.python_facts import DialectPython
 from ...engine.expressions.functions import is_float
 from .program import Input, Program
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from ...engine.base.startup import dataclass, field
-from ...engine.dialects.facts import DialectPython
+from ...engine.dialects.python_facts import DialectPython
 from .identifiers import Names
 from .printer import write_expression, write_return, write_statement
 from .steps import PLAIN

@@ -15,6 +15,7 @@ from ..syntax import tree
 from ..syntax.diagnostics import spell, suggest
 from .kinds import (
     ANY,
+    GRAPH,
     LIST,
     NONE,
     NUMBER,
@@ -170,12 +171,28 @@ def _check_clause(test: tree.Test, operands: set[str], domains: dict[str, Kinds]
     return given
 
 
+def _check_graph(name: str, item: tree.Expression, context: Context) -> None:
+    """Check that the value of an option that is a graph lists the operators in it."""
+    words = item.items if isinstance(item, tree.ListOf) else ()
+    named = [word for word in words if isinstance(word, tree.Literal) and isinstance(word.value, str)]
+    if not isinstance(item, tree.ListOf) or len(named) < len(words):
+        help = 'one after the other, `["ADD"]`; `[]` is a graph that yields the last of what it is given'
+        context.report(item.span, f"`{name}` is a subgraph, of which a test lists the operators", help)
+    for word in named:
+        if context.source.find_operator(str(word.value)) is None:
+            meant = suggest(str(word.value), context.source.operators)
+            context.report(word.span, f"{context.source.name} has no operator `{word.value}`", meant)
+
+
 def _check_domain(generator: tree.Generator, kinds: Kinds, context: Context) -> None:
     domain = generator.domain
     if isinstance(domain, tree.ListOf):
         if not domain.items:
             context.report(domain.span, f"there is no value for `{generator.name}` to try")
         for item in domain.items:
+            if kinds - {NONE} == make_single(GRAPH):
+                _check_graph(generator.name, item, context)
+                continue
             found = infer(item, context)
             if kinds - {NONE} == make_single(NUMBER) and found == make_single(REAL):
                 context.report(item.span, f"`{generator.name}` is an integer, and this is a floating-point number")

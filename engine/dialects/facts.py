@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
 from ..base.startup import dataclass, field
+from .python_facts import DialectPython, OperatorPython
+from .trial_facts import DialectTrials, Grid, Member, OperatorTrials
 
 #: what a number or a list of them counts of the axes of a tensor
 Counted = Literal["axis", "axes", "perm", "per_axis", "per_axis_pairs", "per_axis_rows"]
-#: what the numbers of an operand must be; of floats alone the last three
-Limit = Literal["nonzero", "natural", "positive", "byte", "few", "bits", "scale", "moderate", "distinct"]
 #: element types that formats have and rules have no name for, and what stands for all
 OTHER_TYPES = frozenset({"any", "resource", "variant", "f8e4m3fn", "f8e5m2"})
-#: a scale and a zero point
-Grid = tuple[float, int]
+
+
 #: version and type variable by version: the element types that there are kernels for
 Kernels = Mapping[str, Mapping[int, Mapping[str, str]]]
 
@@ -36,88 +36,6 @@ class ElementType(TypedDict):
     code: Annotated[int, "Its number in the file"]
     dtype: Annotated[str | None, "What ONNX calls it; null where ONNX has none"]
     bits: Annotated[int | None, "The bits that an element takes in a buffer"]
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorTrials:
-    """What only fuzzing asks of an operator."""
-
-    said: tuple[str, ...] = ()
-    untried: Annotated[str | None, "In words, why the interpreter cannot be asked about it"] = None
-    reference: Annotated[
-        tuple[str, ...],
-        "Options that ONNX Runtime takes at their default alone: of others the evaluator of the onnx package is asked",
-    ] = ()
-    counts: Annotated[Mapping[str, str], "Options, each with the operands or results whose number it is"] = field(
-        default_factory=dict
-    )
-    stays: Annotated[
-        tuple[str, ...], "Options that keep their default unless a test says more, as kernels do not check them"
-    ] = ()
-    tried: Annotated[
-        Mapping[str, tuple[Any, ...]],
-        "Options and operands, each with values to try where no schema tells them",
-    ] = field(default_factory=dict)
-    limits: Annotated[
-        Mapping[str, Limit],
-        "Operands, each with what its numbers must be. Integers and codes above all: nonzero, natural (not negative),"
-        " positive, byte (-128 to 127), few (-2 to 2), bits (0 to 7); floats: scale (between 0 and 1), moderate (-2 to"
-        " 2), distinct (no two alike)",
-    ] = field(default_factory=dict)
-    faulty: Annotated[
-        tuple[str, ...], "Element types for which the interpreter itself is wrong, as docs/appendix/findings.md tells"
-    ] = ()
-    faulty_from: Annotated[float | None, "The scale of operands from which on the interpreter itself is wrong"] = None
-    alike: Annotated[bool, "Whether all its results have one type"] = False
-    same_shape: Annotated[bool, "Whether its operands must have one shape, which kernels do not check"] = False
-    padded: Annotated[bool, "Whether a file has all its operands, those left out as well"] = False
-    states: Annotated[
-        Mapping[str, Grid], "Operands that are state, each with the scale and the zero point that kernels ask of it"
-    ] = field(default_factory=dict)
-    scratch: Annotated[
-        tuple[tuple[str, float], ...] | None, "Types and scales of what integer kernels keep beside it in a file"
-    ] = None
-    follows: Annotated[tuple[str, ...], "Operands whose types its results have where these are quantized"] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorPython:
-    """How an operator of a dialect that is source code is written in Python."""
-
-    said: tuple[str, ...] = ()
-    expression: Annotated[
-        str | None,
-        "The expression that computes it, as its documentation has it: `F.pad(x, pad, mode='constant', value=0.0)`."
-        " Names are those of operands and options; what has its default is left out, `*xs` puts in several",
-    ] = None
-    module: Annotated[str | None, "The layer that computes it, as it is constructed: `nn.ReLU()`"] = None
-    held: Annotated[
-        tuple[str, ...], "Operands that the layer holds; as an argument of it their name says whether there is one"
-    ] = ()
-    stored: Annotated[
-        Mapping[str, str],
-        "Operands that the layer has under other names or in parts of it, as `{kernel: cell.kernel}`; what others"
-        " are called that are constants",
-    ] = field(default_factory=dict)
-    numbers: Annotated[
-        tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
-    ] = ()
-    rest: Annotated[str | None, "Of those, extents of which one may be -1: what follows from all others"] = None
-    called: Annotated[str | None, "What layers and results of it are called"] = None
-    call: Annotated[str | None, "How the layer is called, where that is not with its operands: `layer(x, (h, c))`"] = (
-        None
-    )
-    unpacked: Annotated[str | None, "The results as they are assigned, where these are no flat list: `y, (h, c)`"] = (
-        None
-    )
-    plain: Annotated[bool, "Whether its results are numbers of Python and no tensors"] = False
-    extent: Annotated[str | None, "The option with the axis, where its result is an extent of its operand"] = None
-    types: Annotated[tuple[str, ...], "Options that are numbers of element types, as ONNX has them"] = ()
-    statement: Annotated[
-        Literal["if", "for"] | None,
-        "The statement of Python that it is, whose blocks are its graphs. `if`: of a condition; `for`: of a count and a"
-        " condition, either of which may be left out, and of values that go round",
-    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,19 +60,34 @@ class OperatorFacts:
         Mapping[int, str],
         "Opsets up to which it meant something else, each with the name that rules have for what it was",
     ] = field(default_factory=dict)
-    names_type: Annotated[str | None, "The option that names the element type of the first result"] = None
+    names_type: Annotated[
+        str | None,
+        "The option that names the element type of the first result",
+        Member | None,
+    ] = None
     when: Annotated[Mapping[str, Any], "Options and their values that tell it from operators with the same code"] = (
         field(default_factory=dict)
     )
     parameters: Annotated[
         Mapping[str, tuple[str, ...]],
         "Options that are graphs, each with the element types of parameters of it that no operand stands for",
+        Mapping[Member, tuple[str, ...]],
     ] = field(default_factory=dict)
-    slices: Annotated[str | None, "The option that counts the last operands, which its graph is given by slices"] = None
-    decides: Annotated[tuple[str, ...], "Options that are graphs and yield no results"] = ()
+    slices: Annotated[
+        str | None,
+        "The option that counts the last operands, which its graph is given by slices",
+        Member | None,
+    ] = None
+    decides: Annotated[
+        tuple[str, ...],
+        "Options that are graphs and yield no results",
+        tuple[Member, ...],
+    ] = ()
     pure: Annotated[bool, "Whether its results are the same in each run"] = True
     former: Annotated[
-        Mapping[str, str], "Operands that older forms have as options of other names, each with that name"
+        Mapping[str, str],
+        "Operands that older forms have as options of other names, each with that name",
+        Mapping[Member, str],
     ] = field(default_factory=dict)
     fold: Annotated[bool, "Whether it is computed where its operands are constant"] = True
 
@@ -163,18 +96,33 @@ class OperatorFacts:
         Literal["extents", "count"] | None,
         "What its results are that reads no elements: the extents of the operand, or how many elements these make",
     ] = None
-    typed_by: Annotated[str | None, "The operand of which it reads the type alone"] = None
-    fills: Annotated[str | None, "The option that all elements of its result equal, 0 where it is not given"] = None
+    typed_by: Annotated[
+        str | None,
+        "The operand of which it reads the type alone",
+        Member | None,
+    ] = None
+    fills: Annotated[
+        str | None,
+        "The option that all elements of its result equal, 0 where it is not given",
+        Member | None,
+    ] = None
     span: Annotated[
         tuple[str, ...],
         "Operands that say from where to where the elements of its result go, in which steps, and along which axes of"
         " the first operand where it takes them from there",
+        tuple[Member, ...],
     ] = ()
     chooses: Annotated[
-        Mapping[str, bool], "Options that are graphs, each with what the operand is where its results are those of it"
+        Mapping[str, bool],
+        "Options that are graphs, each with what the operand is where its results are those of it",
+        Mapping[Member, bool],
     ] = field(default_factory=dict)
     same_extents: Annotated[bool, "Whether its first result has the extents of its first operand"] = False
-    rearranges: Annotated[tuple[str, ...], "The operands whose elements its results have, in another order"] = ()
+    rearranges: Annotated[
+        tuple[str, ...],
+        "The operands whose elements its results have, in another order",
+        tuple[Member, ...],
+    ] = ()
     relation: Annotated[
         Literal["==", "<", "<=", ">", ">="] | None, "The sign that stands for what it tells of two numbers"
     ] = None
@@ -187,39 +135,83 @@ class OperatorFacts:
         " `terminate`: none passes",
     ] = None
     remap: Annotated[
-        Mapping[str, Counted], "Options and operands that count axes of the operand, each with how it counts them"
+        Mapping[str, Counted],
+        "Options and operands that count axes of the operand, each with how it counts them",
+        Mapping[Member, Counted],
     ] = field(default_factory=dict)
     remap_result: Annotated[
         Mapping[str, Counted],
         "Those that count axes of the result, where it has others; numbers per axis follow `axes` where it is given",
+        Mapping[Member, Counted],
     ] = field(default_factory=dict)
-    frame: Annotated[tuple[str, ...], "The operands on which axes are counted, where it is not the first alone"] = ()
-    only: Annotated[Mapping[str, Any], "Options that must have these values, or it is one that ends a layout"] = field(
-        default_factory=dict
-    )
-    removes: Annotated[str | None, "What lists the axes that the result lacks, unless the option `keeps` is set"] = None
-    adjacent: Annotated[str | None, "What lists axes that kernels take side by side alone"] = None
-    keeps: Annotated[str | None, "The option by which axes that were to be removed stay"] = None
-    inserts: Annotated[str | None, "What lists the axes that the result has besides"] = None
-    permutes: Annotated[str | None, "What is the permutation that gives the result its axes"] = None
+    frame: Annotated[
+        tuple[str, ...],
+        "The operands on which axes are counted, where it is not the first alone",
+        tuple[Member, ...],
+    ] = ()
+    only: Annotated[
+        Mapping[str, Any],
+        "Options that must have these values, or it is one that ends a layout",
+        Mapping[Member, Any],
+    ] = field(default_factory=dict)
+    removes: Annotated[
+        str | None,
+        "What lists the axes that the result lacks, unless the option `keeps` is set",
+        Member | None,
+    ] = None
+    adjacent: Annotated[
+        str | None,
+        "What lists axes that kernels take side by side alone",
+        Member | None,
+    ] = None
+    keeps: Annotated[
+        str | None,
+        "The option by which axes that were to be removed stay",
+        Member | None,
+    ] = None
+    inserts: Annotated[
+        str | None,
+        "What lists the axes that the result has besides",
+        Member | None,
+    ] = None
+    permutes: Annotated[
+        str | None,
+        "What is the permutation that gives the result its axes",
+        Member | None,
+    ] = None
     replaces: Annotated[
-        Mapping[str, str], "An axis in whose place the result has as many as an operand has: `{axis: indices}`"
+        Mapping[str, str],
+        "An axis in whose place the result has as many as an operand has: `{axis: indices}`",
+        Mapping[Member, Member],
     ] = field(default_factory=dict)
     regroups: Annotated[bool, "Whether it merges and splits neighbouring axes"] = False
     broadcasts: Annotated[bool, "Whether the operand is repeated to the shape of the result"] = False
 
     # the order of elements along an axis
-    along: Annotated[str | None, "The operand with an element for each along the axis, or one for all"] = None
-    joins: Annotated[str | None, "What counts the axis along which operands stand one behind the other"] = None
+    along: Annotated[
+        str | None,
+        "The operand with an element for each along the axis, or one for all",
+        Member | None,
+    ] = None
+    joins: Annotated[
+        str | None,
+        "What counts the axis along which operands stand one behind the other",
+        Member | None,
+    ] = None
     letters: Annotated[
         Mapping[str, str],
         "Letters for the last axes of operands and results; those with equal ones have their elements in one order",
+        Mapping[Member, str],
     ] = field(default_factory=dict)
-    swaps: Annotated[Mapping[str, str], "Operands, each with the option by which its letters are in turned order"] = (
-        field(default_factory=dict)
-    )
+    swaps: Annotated[
+        Mapping[str, str],
+        "Operands, each with the option by which its letters are in turned order",
+        Mapping[Member, Member],
+    ] = field(default_factory=dict)
     within: Annotated[
-        Mapping[str, tuple[int, int]], "Options, each with the range beyond which onnx's inference reads foreign memory"
+        Mapping[str, tuple[int, int]],
+        "Options, each with the range beyond which onnx's inference reads foreign memory",
+        Mapping[Member, tuple[int, int]],
     ] = field(default_factory=dict)
 
     # quantized values
@@ -235,13 +227,19 @@ class OperatorFacts:
         " its own; or by element type the scale and zero point that the result always has",
     ] = None
     coded: Annotated[
-        Mapping[str, Any], "Options that have these values where it computes with codes that rules have not made"
+        Mapping[str, Any],
+        "Options that have these values where it computes with codes that rules have not made",
+        Mapping[Member, Any],
     ] = field(default_factory=dict)
     products: Annotated[
-        Mapping[str, tuple[str, ...]], "Operands whose scale is the product of others', each with these: biases"
+        Mapping[str, tuple[str, ...]],
+        "Operands whose scale is the product of others', each with these: biases",
+        Mapping[Member, tuple[Member, ...]],
     ] = field(default_factory=dict)
     channels: Annotated[
-        Mapping[str, int], "Operands, each with the axis of its scales, whatever axis the file names"
+        Mapping[str, int],
+        "Operands, each with the axis of its scales, whatever axis the file names",
+        Mapping[Member, int],
     ] = field(default_factory=dict)
     rounding: Annotated[Literal["away"] | None, "`away`: integer kernels round halves of an average away from zero"] = (
         None
@@ -249,14 +247,22 @@ class OperatorFacts:
 
     # another batch
     batch: Annotated[int | None, "The only number of samples that it takes"] = None
-    mixes: Annotated[str | None, "The operand that lists axes along which elements are put together"] = None
+    mixes: Annotated[
+        str | None,
+        "The operand that lists axes along which elements are put together",
+        Member | None,
+    ] = None
     extents: Annotated[
-        Mapping[str, int], "Operands and options that are extents of the result, each with what means any extent there"
+        Mapping[str, int],
+        "Operands and options that are extents of the result, each with what means any extent there",
+        Mapping[Member, int],
     ] = field(default_factory=dict)
 
     # files
     defaults: Annotated[
-        Mapping[str, Any], "Operands that files leave out, each with the number or list that it is then"
+        Mapping[str, Any],
+        "Operands that files leave out, each with the number or list that it is then",
+        Mapping[Member, Any],
     ] = field(default_factory=dict)
     micro: Annotated[
         str | None, "The method by which the resolver of TensorFlow Lite Micro registers it; null where it has none"
@@ -273,69 +279,13 @@ class OperatorFacts:
     ranks: Annotated[
         Mapping[str, str],
         "Results, each with the operand whose rank it has: a file that states another is not believed, there or behind",
+        Mapping[Member, Member],
     ] = field(default_factory=dict)
     kept: Annotated[Kept | None, "Operators of another program that this one stands for"] = None
 
     python: Annotated[OperatorPython, "How it is written as source code"] = field(default_factory=OperatorPython)
 
     fuzz: Annotated[OperatorTrials, "What only fuzzing asks of it"] = field(default_factory=OperatorTrials)
-
-
-@dataclass(frozen=True, slots=True)
-class DialectTrials:
-    """What only fuzzing asks of a dialect."""
-
-    said: tuple[str, ...] = ()
-    unheeded: Annotated[
-        Mapping[str, tuple[str, ...]], "Enumerants that kernels read past, as if the option had its default"
-    ] = field(default_factory=dict)
-    samples: Annotated[
-        str | None, "In words, what its rules are tried on where no interpreter runs its operators: they need no test"
-    ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class DialectPython:
-    """How a model in a dialect that is source code is written in Python."""
-
-    said: tuple[str, ...] = ()
-    imports: Annotated[tuple[str, ...], "The lines at its head; those that nothing refers to are left out"] = ()
-    functions: Annotated[
-        Mapping[str, str], "Functions by their names, as they stand before the classes where something calls them"
-    ] = field(default_factory=dict)
-    base: Annotated[str, "The class that the model extends"] = "object"
-    block: Annotated[str | None, "The class that its repeated parts extend, where that is another"] = None
-    method: Annotated[str, "The method that computes"] = "forward"
-    tensor: Annotated[str, "The class of tensors; nothing where methods are written without types"] = "Tensor"
-    sequential: Annotated[str, "The layer that is a chain of others, `*layers`"] = "Sequential(*layers)"
-    list: Annotated[str, "What holds layers of which each is called apart, `layers`"] = "list(layers)"
-    parameter: Annotated[str, "A tensor that is trained, of a `name` and a `shape`"] = "zeros(shape)"
-    buffer: Annotated[
-        str,
-        "A statement that makes a tensor that is not, of a `name`, a `shape` and a `dtype`; behind `name = ` what is"
-        " assigned",
-    ] = ""
-    ties: Annotated[bool, "Whether an assignment lets layers share a weight"] = False
-    types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
-    scalar: Annotated[str, "The tensor of a number `n`"] = "n"
-    stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"
-    examples: Annotated[
-        Mapping[str, str],
-        "By the kind of an element type (float, integer, bool): an input with `{shape}` and `{dtype}`",
-    ] = field(default_factory=dict)
-    readme: Annotated[
-        str,
-        "The text beside the code, with `{name}` of the class, `{code}` and `{tensors}` for files, `{inputs}` of its"
-        " method and `{examples}`, the lines that make them",
-    ] = ""
-    reserved: Annotated[tuple[str, ...], "Names that members of its classes cannot have"] = ()
-    unfolded: Annotated[str | None, "The rule set that puts layers back which were folded into others"] = None
-    fake_quantized: Annotated[
-        str | None, "The rule set by which quantized values are real numbers on the grid of their codes"
-    ] = None
-    unfused: Annotated[
-        tuple[str, ...], "Rules on the way to it that are left out, as what they make one is trained apart"
-    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from .keys import DOCUMENT, list_alternatives, list_keys
+from .trial_facts import Member
 
 #: the version of JSON Schema that editors know
 _DRAFT = "http://json-schema.org/draft-07/schema#"
-_SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_SCALARS = {str: "string", Member: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
 def make_schema() -> dict[str, Any]:

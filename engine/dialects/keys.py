@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from ..base.startup import dataclass
 from ..syntax.diagnostics import join_words
 from .operators import Dialect, OperatorSpec
+from .trial_facts import Member
 
 #: what a file says besides keys: its dialects
 DOCUMENT = Mapping[str, Dialect]
@@ -81,5 +82,11 @@ def describe(kind: Any) -> str:
         return "a list" if inner[-1] is Ellipsis else f"a list of {len(inner)}: {' and '.join(map(describe, inner))}"
     if origin is Annotated:
         return describe(get_args(kind)[0])
-    words = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+    words = {
+        str: "a text",
+        Member: "a text",
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+    }
     return words.get(kind, "a mapping")

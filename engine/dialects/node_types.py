@@ -10,6 +10,7 @@ import yaml
 
 from ..syntax.diagnostics import join_words, suggest
 from .keys import Key, describe, list_alternatives, list_homes, list_keys
+from .trial_facts import Member
 
 #: what YAML calls the types of scalars
 _TAGS: Mapping[Any, tuple[str, ...]] = {
@@ -17,6 +18,7 @@ _TAGS: Mapping[Any, tuple[str, ...]] = {
     int: ("int",),
     float: ("int", "float"),
     str: ("str",),
+    Member: ("str",),
     type(None): ("null",),
 }
 _PREFIX = "tag:yaml.org,2002:"
@@ -34,6 +36,25 @@ def list_misfits(node: yaml.Node, kind: Any, name: str) -> Iterator[Misfit]:
         yield from found[0]
     else:
         yield node, f"`{name}` is {describe(kind)}", _suggest_help(node, kind)
+
+
+def list_members(node: yaml.Node, kind: Any) -> Iterator[yaml.ScalarNode]:
+    """The names of operands, results and options in a node of a type, which fits it."""
+    for one in list_alternatives(kind):
+        inner = get_args(one)
+        if one is Member and isinstance(node, yaml.ScalarNode) and str(node.tag) == f"{_PREFIX}str":
+            yield node
+        elif isinstance(node, yaml.SequenceNode) and get_origin(one) is tuple:
+            for item in node.value:
+                yield from list_members(item, inner[0])
+        elif isinstance(node, yaml.MappingNode) and inner:
+            for key, value in node.value:
+                yield from (*list_members(key, inner[0]), *list_members(value, inner[1]))
+        elif isinstance(node, yaml.MappingNode):
+            keys = list_keys(one)
+            for key, value in node.value:
+                if key.value in keys:
+                    yield from list_members(value, keys[key.value].type)
 
 
 def list_unknown(node: yaml.MappingNode, keys: Mapping[str, Key], place: str) -> Iterator[Misfit]:
@@ -114,6 +135,6 @@ def _suggest_help(node: yaml.Node, kind: Any) -> str | None:
     words = [word for one in list_alternatives(kind) if get_origin(one) is Literal for word in get_args(one)]
     if isinstance(node, yaml.ScalarNode) and words:
         return suggest(node.value, words)
-    if isinstance(node, yaml.ScalarNode) and str in list_alternatives(kind):
+    if isinstance(node, yaml.ScalarNode) and not {str, Member}.isdisjoint(list_alternatives(kind)):
         return "a text that could be something else stands in quotes"
     return None

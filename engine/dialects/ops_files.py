@@ -8,8 +8,10 @@ from typing import Any
 
 from ..base.data_files import OPERATORS
 from ..base.errors import RewriteError, RuleError
-from .facts import DialectFacts, DialectPython, DialectTrials, OperatorFacts, OperatorPython, OperatorTrials
+from .facts import DialectFacts, OperatorFacts
 from .operators import Catalogue, Dialect, Operand, OperatorSpec, Option
+from .python_facts import DialectPython, OperatorPython
+from .trial_facts import DialectTrials, OperatorTrials
 
 #: keys that are sections of keys of their own
 _SECTIONS = ("fuzz", "python")

@@ -15,7 +15,7 @@ from ..syntax.diagnostics import join_words, suggest
 from ..syntax.yaml_documents import compose, make_span
 from .facts import OTHER_TYPES
 from .keys import list_homes
-from .node_types import Misfit, list_misfits, list_unknown
+from .node_types import Misfit, list_members, list_misfits, list_unknown
 from .operators import FORM
 
 _OPERAND = re.compile(r"[A-Za-z_]\w*(\?|\.\.\.|!|\?\.\.\.)?")
@@ -85,7 +85,7 @@ class _Reader:
                 note = Note("it is described here", make_span(self._file, seen[operator.value]))
                 yield Diagnostic(make_span(self._file, operator), f"`{operator.value}` is described twice", (note,))
             seen[operator.value] = operator
-            yield from self._check_operator(operator, fields, name.value, known, enums, set(tables))
+            yield from self._check_operator(operator, fields, name.value, known, enums, tables)
 
     def _check_operator(
         self,
@@ -94,7 +94,7 @@ class _Reader:
         dialect: str,
         known: Mapping[str, Any],
         enums: Mapping[str, Any],
-        tables: set[str],
+        tables: Mapping[str, Any],
     ) -> Iterator[Diagnostic]:
         keys = {key.value for key, _ in fields.value} if isinstance(fields, yaml.MappingNode) else set()
         if not re.fullmatch(r"[A-Z]\w*", name.value) and "unsupported" not in keys:
@@ -123,11 +123,22 @@ class _Reader:
                     f"custom operators say `domain: {custom}`",
                 )
         yield from self._check_options(given.get("options"), enums, tables)
+        described = {**others.get(name.value, {}), **_read_mapping(fields)}
+        yield from self._check_members(name.value, fields, _list_members(described, tables))
         reason = given.get("unsupported")
         if reason is not None and not (isinstance(reason, yaml.ScalarNode) and reason.tag == _TEXT and reason.value):
             yield self._make_error(reason, "`unsupported` says in words why no rule is about the operator")
         for key in ("types", "yields"):
             yield from self._check_types(key, given.get(key))
+
+    def _check_members(self, name: str, fields: yaml.MappingNode, known: Set[str]) -> Iterator[Diagnostic]:
+        """Tell names that keys speak of where the operator has no such operand, result or option."""
+        home = next(home for home in list_homes() if home.place == "an operator")
+        for key, value in fields.value if known else ():
+            for member in list_members(value, home.keys[key.value].type) if key.value in home.keys else ():
+                if member.value not in known:
+                    said = f"`{name}` has no operand, result or option `{member.value}`"
+                    yield self._make_error(member, said, suggest(member.value, known))
 
     def _check_types(self, key: str, node: Node | None) -> Iterator[Diagnostic]:
         if node is None:
@@ -190,7 +201,7 @@ class _Reader:
 
     # ---- options
 
-    def _check_options(self, node: Node | None, enums: Mapping[str, Any], tables: set[str]) -> Iterator[Diagnostic]:
+    def _check_options(self, node: Node | None, enums: Mapping[str, Any], tables: Mapping[str, Any]) -> Iterator[Diagnostic]:
         if node is None:
             return
         if isinstance(node, yaml.ScalarNode):
@@ -232,6 +243,15 @@ class _Reader:
 
     def _make_error(self, node: Node, message: str, help: str | None = None) -> Diagnostic:
         return Diagnostic(make_span(self._file, node), message, (), help)
+
+
+def _list_members(described: Mapping[str, Any], tables: Mapping[str, Any]) -> set[str]:
+    """The names of what an entry says that an operator has; none where the entry does not say all of it."""
+    operands, results, options = (described.get(key) for key in ("operands", "results", "options"))
+    if not isinstance(operands, list) or not isinstance(results, list):
+        return set()
+    named = tables.get(options, {}) if isinstance(options, str) else options or {}
+    return {str(item).rstrip("?.!") for item in (*operands, *results)} | {*named}
 
 
 def _read_value(node: Node) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("ai_edge_litert")
@@ -45,6 +46,16 @@ def operators(model: bytes) -> list[str]:
 def test_models_are_of_the_operators_or_rules_asked_for(data: st.DataObject) -> None:
     assert set(operators(data.draw(models("RELU6", "SOFTMAX")))) <= {"RELU6", "SOFTMAX"}
     assert operators(data.draw(models(names=["conv_2d"]))) == ["CONV_2D"]
+
+
+def test_inputs_lie_beyond_where_an_operator_cuts_off() -> None:
+    chosen = settings(max_examples=60, database=None, deadline=None, phases=(Phase.generate,))
+
+    def is_cut(drawn: tuple[bytes, list[np.ndarray]]) -> bool:
+        return any(array.dtype == np.float32 and (array > 6).any() for array in drawn[1])
+
+    model, (x,) = find(models("RELU6", inputs=True), is_cut, settings=chosen)
+    assert [value.shape.numpy() for value in read(model, load()).graph.inputs] == [x.shape]
 
 
 def test_a_model_that_fails_is_made_small() -> None:

@@ -12,10 +12,11 @@ import yaml
 from nnrewrite.engine.base.data_files import BUILT_IN, OPERATORS, OPS
 from nnrewrite.engine.base.errors import RuleError
 from nnrewrite.engine.dialects import ops_files
-from nnrewrite.engine.dialects.facts import DialectFacts, DialectTrials, OperatorFacts, OperatorTrials
+from nnrewrite.engine.dialects.facts import DialectFacts, OperatorFacts
 from nnrewrite.engine.dialects.json_schema import make_schema
 from nnrewrite.engine.dialects.keys import list_keys
 from nnrewrite.engine.dialects.schema import find_mistakes
+from nnrewrite.engine.dialects.trial_facts import DialectTrials, OperatorTrials
 
 GOOD = "{domain: tflite.custom, operands: [x, b?], results: [y], options: {a: [float, 1.0], m: [Padding, SAME]}}"
 
@@ -118,6 +119,18 @@ OWN = "domain: tflite.custom, operands: [x], results: [y]"
             "3:64",
             "an operator has no `limit`",
             "`limits`? It belongs to `fuzz` of",
+        ),
+        (
+            entry(f"{{{OWN}, fuzz: {{limits: {{z: few}}}}}}"),
+            "3:80",
+            "`Mine` has no operand, result or option `z`",
+            "",
+        ),
+        (
+            entry(f"{{{OWN}, remap: {{xs: axes}}}}"),
+            "3:72",
+            "`Mine` has no operand, result or option `xs`",
+            "did you mean `x`?",
         ),
         (entry(f"{{{OWN}, tables: {{}}}}"), "3:64", "an operator has no `tables`", "it belongs to a dialect"),
         (entry(f"{{{OWN}, fuzz: {{mixes: x}}}}"), "3:71", "`fuzz` of an operator has no `mixes`", "to an operator"),
