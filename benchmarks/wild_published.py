@@ -21,15 +21,16 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np
 import torch
 
-#: torchvision built for another torch finds no operators of its own, but wants these to be named
-TORCHVISION = torch.library.Library("torchvision", "FRAGMENT")
-for operator in ("nms", "qnms"):
-    if not hasattr(torch.ops.torchvision, operator):
+try:
+    import torchvision
+except RuntimeError:  # built for another torch it finds no operators of its own, but wants these to be named
+    TORCHVISION = torch.library.Library("torchvision", "FRAGMENT")
+    for operator in ("nms", "qnms"):
         TORCHVISION.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    import torchvision
 
 import litert_torch
 import timm
-import torchvision
 import transformers
 from ai_edge_quantizer import quantizer, recipe
 from torch import nn
