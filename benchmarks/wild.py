@@ -234,7 +234,7 @@ def main() -> None:
     for name in filter(None, asked.build.split(",")):
         build(asked.folder, name, asked.seed, asked.count)
     if asked.build:
-        subprocess.run([python("wild"), HERE / "wild_samples.py", asked.folder], check=True)
+        subprocess.run([python("tf2onnx"), HERE / "wild_samples.py", asked.folder], check=True)
     paths = [path for path in sorted(asked.folder.glob("*/*/*.tflite")) if asked.only in str(path)]
     rows: list[tuple[Path, Outcome]] = []
     with ProcessPoolExecutor(asked.processes) as pool:

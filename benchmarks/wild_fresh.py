@@ -27,7 +27,9 @@ def bisect(x: Any) -> Any:
         up = middle**3 + middle < x
         return tf.where(up, middle, low), tf.where(up, high, middle)
 
-    return tf.while_loop(lambda a, b: tf.reduce_max(b - a) > 1e-3, step, (tf.fill(tf.shape(x), -2.0), tf.fill(tf.shape(x), 2.0)))
+    return tf.while_loop(
+        lambda a, b: tf.reduce_max(b - a) > 1e-3, step, (tf.fill(tf.shape(x), -2.0), tf.fill(tf.shape(x), 2.0))
+    )
 
 
 def primes(i: Any) -> Any:
@@ -49,7 +51,9 @@ def edit_distance(i: Any) -> Any:
     for at in tf.range(4):
         new = tf.TensorArray(I, 5, clear_after_read=False).write(0, at + 1)
         for j in tf.range(4):
-            new = new.write(j + 1, tf.minimum(tf.minimum(new.read(j), row[j + 1]) + 1, row[j] + tf.cast(a[at] != b[j], I)))
+            new = new.write(
+                j + 1, tf.minimum(tf.minimum(new.read(j), row[j + 1]) + 1, row[j] + tf.cast(a[at] != b[j], I))
+            )
         row = new.stack()
     return row
 
@@ -66,7 +70,9 @@ def gradient_descent(x: Any) -> Any:
 
 
 def switch(x: Any, i: Any) -> Any:
-    return tf.switch_case(i[0] % 3, [lambda: x * 2.0, lambda: tf.sin(x), lambda: x - tf.reduce_mean(x)], default=lambda: x)
+    return tf.switch_case(
+        i[0] % 3, [lambda: x * 2.0, lambda: tf.sin(x), lambda: x - tf.reduce_mean(x)], default=lambda: x
+    )
 
 
 def cases(x: Any) -> Any:
@@ -78,7 +84,14 @@ def k_means(x: Any) -> Any:
     centre = x[:2]
     for _ in tf.range(3):
         near = tf.argmin(tf.reduce_sum(tf.square(x[:, None] - centre[None]), -1), 1)
-        centre = tf.math.unsorted_segment_mean(x, near, 2) if False else tf.math.divide_no_nan(tf.math.unsorted_segment_sum(x, near, 2), tf.cast(tf.math.bincount(tf.cast(near, I), minlength=2, maxlength=2), F)[:, None])
+        centre = (
+            tf.math.unsorted_segment_mean(x, near, 2)
+            if False
+            else tf.math.divide_no_nan(
+                tf.math.unsorted_segment_sum(x, near, 2),
+                tf.cast(tf.math.bincount(tf.cast(near, I), minlength=2, maxlength=2), F)[:, None],
+            )
+        )
     return centre
 
 
@@ -119,7 +132,9 @@ def warp_flow(x: Any, y: Any) -> Any:
     def at(a: Any, b: Any) -> Any:
         return tf.gather_nd(x, tf.stack([a, b], -1), batch_dims=1)
 
-    return (at(y0, x0) * (1 - fx) + at(y0, x0 + 1) * fx) * (1 - fy) + (at(y0 + 1, x0) * (1 - fx) + at(y0 + 1, x0 + 1) * fx) * fy
+    return (at(y0, x0) * (1 - fx) + at(y0, x0 + 1) * fx) * (1 - fy) + (
+        at(y0 + 1, x0) * (1 - fx) + at(y0 + 1, x0 + 1) * fx
+    ) * fy
 
 
 def anchors(x: Any) -> Any:
@@ -128,11 +143,15 @@ def anchors(x: Any) -> Any:
     y, z = tf.meshgrid(tf.range(h), tf.range(w), indexing="ij")
     centre = tf.cast(tf.reshape(tf.stack([y, z], -1), [-1, 1, 2]), F) * 8.0 + 4.0
     half = tf.constant([[4.0, 4.0], [8.0, 4.0], [4.0, 8.0]])[None]
-    return tf.clip_by_value(tf.reshape(tf.concat([centre - half, centre + half], -1), [-1, 4]), 0.0, 8.0 * tf.cast(w, F))
+    return tf.clip_by_value(
+        tf.reshape(tf.concat([centre - half, centre + half], -1), [-1, 4]), 0.0, 8.0 * tf.cast(w, F)
+    )
 
 
 def soft_nms(x: Any) -> Any:
-    return tf.image.non_max_suppression_with_scores(tf.sort(tf.abs(x), 1), tf.abs(x[:, 0]), 4, 0.5, 0.05, soft_nms_sigma=0.3)
+    return tf.image.non_max_suppression_with_scores(
+        tf.sort(tf.abs(x), 1), tf.abs(x[:, 0]), 4, 0.5, 0.05, soft_nms_sigma=0.3
+    )
 
 
 V, M, N3, IM = [("nm", F)], [("n44", F)], [("nmk", F)], [("nhw3", F)]

@@ -11,6 +11,7 @@ ai-edge-quantizer.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -29,15 +30,27 @@ except RuntimeError:  # built for another torch it finds no operators of its own
         TORCHVISION.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     import torchvision
 
+from wild_children import Made, read_arguments, write_each
+from wild_torch import quantize
+
+sys.path[:] = [
+    one for one in sys.path if Path(one or ".").resolve() != Path(__file__).resolve().parent
+]  # kernels.py is ours
+
 import litert_torch
 import timm
 import transformers
 from ai_edge_quantizer import quantizer, recipe
 from torch import nn
-from wild_children import Made, read_arguments, write_each
-from wild_torch import quantize
 
-RECIPES = ("dynamic_wi8_afp32", "static_wi8_ai8", "weight_only_wi4_afp32", "static_wi8_ai16", "dynamic_wi4b32_afp32", "weight_only_wi8_afp32")
+RECIPES = (
+    "dynamic_wi8_afp32",
+    "static_wi8_ai8",
+    "weight_only_wi4_afp32",
+    "static_wi8_ai16",
+    "dynamic_wi4b32_afp32",
+    "weight_only_wi8_afp32",
+)
 KINDS = ("float32", *RECIPES[:2], "PT2E int8", *RECIPES[2:], "PT2E dynamic range", "float32")
 #: what small networks of transformers are made of
 SMALL = {
@@ -85,7 +98,9 @@ class Chosen(nn.Module):
         return self.inner(x)["out"]
 
 
-def of_transformers(kind: str, name: str, entry: str, shape: tuple[int, ...] = (1, 10), **more: Any) -> Callable[[], Any]:
+def of_transformers(
+    kind: str, name: str, entry: str, shape: tuple[int, ...] = (1, 10), **more: Any
+) -> Callable[[], Any]:
     def make() -> Any:
         made = getattr(transformers, f"{kind}Config")()
         for key, value in {**SMALL, **more}.items():
@@ -140,7 +155,9 @@ def recalibrate(content: bytes, name: str, inputs: tuple[torch.Tensor, ...]) -> 
         (signature,) = interpreter.get_signature_list()
         keys = list(interpreter.get_signature_runner(signature).get_input_details())
         drawn = [[torch.rand_like(one) * 2 - 1 if one.is_floating_point() else one for one in inputs] for _ in range(4)]
-        ranges = made.calibrate({signature: [{key: one.numpy() for key, one in zip(keys, given, strict=True)} for given in drawn]})
+        ranges = made.calibrate(
+            {signature: [{key: one.numpy() for key, one in zip(keys, given, strict=True)} for given in drawn]}
+        )
     return bytes(made.quantize(ranges, enable_progress_report=False).quantized_model)
 
 

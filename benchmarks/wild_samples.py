@@ -29,7 +29,11 @@ def run(content: bytes, kernels: Any, given: list[Any]) -> tuple[list[Any], list
     entries = interpreter.get_input_details()
     draw = np.random.default_rng(0)
     for one in entries if not given else ():
-        shape = [2 if extent < 0 else extent for extent in one["shape_signature"]] if len(one["shape_signature"]) else one["shape"]
+        shape = (
+            [2 if extent < 0 else extent for extent in one["shape_signature"]]
+            if len(one["shape_signature"])
+            else one["shape"]
+        )
         if one["dtype"] == np.object_:
             given.append(np.array([str(7 * n) for n in range(int(np.prod(shape)))], "S").reshape(shape))
         elif np.issubdtype(one["dtype"], np.integer):
@@ -51,7 +55,9 @@ def make(path: Path) -> Made:
     content = path.read_bytes()
     given, results = run(content, Resolver.AUTO, [])
     sample = {f"given:{at}": value for at, value in enumerate(given)}
-    sample |= {f"result:{at}": value.astype("S") if value.dtype == object else value for at, value in enumerate(results)}
+    sample |= {
+        f"result:{at}": value.astype("S") if value.dtype == object else value for at, value in enumerate(results)
+    }
     try:
         others = run(content, Resolver.BUILTIN_REF, given)[1]
     except (RuntimeError, ValueError) as error:  # the reference kernels lack operators

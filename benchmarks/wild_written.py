@@ -60,7 +60,8 @@ def read_recipe(name: str) -> Any:
         dtype=qtyping.TensorDataType.FLOAT if algorithm == "float_casting" else qtyping.TensorDataType.INT,
     )  # fmt: skip
     config = qtyping.OpQuantizationConfig(
-        activation_tensor_config=activation and qtyping.TensorQuantizationConfig(activation, symmetric=activation == 16),
+        activation_tensor_config=activation
+        and qtyping.TensorQuantizationConfig(activation, symmetric=activation == 16),
         weight_tensor_config=weight,
         compute_precision=qtyping.ComputePrecision[precision.upper()],
         explicit_dequantize=precision == "float",
@@ -88,9 +89,12 @@ def quantize(content: bytes, name: str, seed: int) -> bytes:
 def convert(model: Any, kind: str, seed: int, batch: int | None) -> bytes:
     """A model as TensorFlow's converter makes it of a kind."""
     entries = [
-        keras.Input(batch_shape=(batch, *one.shape[1:]), dtype=one.dtype, name=f"in{at}") for at, one in enumerate(model.inputs)
+        keras.Input(batch_shape=(batch, *one.shape[1:]), dtype=one.dtype, name=f"in{at}")
+        for at, one in enumerate(model.inputs)
     ]
-    converter = tf.lite.TFLiteConverter.from_keras_model(keras.Model(entries, model(entries if len(entries) > 1 else entries[0])))
+    converter = tf.lite.TFLiteConverter.from_keras_model(
+        keras.Model(entries, model(entries if len(entries) > 1 else entries[0]))
+    )
     wanted = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
     converter.target_spec.supported_ops = wanted
     if kind != "float32":
