@@ -11,11 +11,20 @@ PEERS = ROOT / "build" / "peers"
 
 #: the packages of each environment
 PACKAGES = {
-    "tf2onnx": ("tf2onnx==1.17.0", "tensorflow-cpu"),
+    # the last TensorFlow whose interpreter has TensorFlow's own operators
+    "tf2onnx": ("tf2onnx==1.17.0", "tensorflow-cpu==2.18.1"),
     "tflite2onnx": ("tflite2onnx==0.4.1",),
     "onnxscript": ("onnxscript==0.7.2", "onnxruntime"),
     "wild": ("tensorflow==2.21.0", "ai-edge-litert==2.3.0", "ai-edge-quantizer==0.10.0", "onnx", "lark", "pyyaml"),
-    "wild-torch": ("torch==2.13.0", "litert-torch==0.10.0"),
+    "wild-torch": (
+        "torch==2.13.0",
+        "litert-torch==0.10.0",
+        "torchvision",
+        "timm",
+        "transformers",
+        "onnx",
+        "onnxruntime",
+    ),
     "optimizers": ("onnxsim", "onnxslim", "onnxscript==0.7.2", "onnxoptimizer", "onnxruntime"),
 }
 

@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 from wild_arrays import OPERATORS as ARRAYS
 from wild_children import Made, read_arguments, write_each
+from wild_fresh import FRESH
 from wild_operators import OPERATORS
 
 F, I, S = tf.float32, tf.int32, tf.string  # noqa: E741
@@ -101,6 +102,7 @@ def counted(x: Any) -> Any:
 
 #: what a function reads: the extents that are drawn stand as letters
 FUNCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[str, Any]]]] = {
+    **FRESH,
     "collatz": (collatz, [("nm", F)]), "gathered": (gathered, [("nm", F)]), "branches": (branches, [("nm", F)]), "nested": (nested, [("nm", F)]),
     "early": (early, [("nm", F)]), "scan": (scanned, [("nm", F)]), "map": (mapped, [("nm", F)]), "fold": (folded, [("nm", F)]), "beam": (beam, [("nk", F)]), "boxes": (boxes, [("n4", F)]),
     "stft": (spectrogram, [("nl", F)]), "mfcc": (lambda x: tf.signal.mfccs_from_log_mel_spectrograms(x)[..., :5], [("nmk", F)]),

@@ -20,6 +20,7 @@ from wild_layers import one
 from wild_networks import convert, keras, layers
 
 CELLS = (layers.LSTMCell, layers.GRUCell, layers.SimpleRNNCell)
+QUANTIZED = ("dynamic range", "float16", "int8")
 LAYERS = (layers.LSTM, layers.GRU, layers.SimpleRNN)
 
 
@@ -89,8 +90,11 @@ MODELS: dict[str, tuple[Callable[[Generator, Any], Any], int]] = {
 }  # fmt: skip
 
 
-def make(name: str, seed: int) -> Made:
-    """A layer as a model, and what Keras computes, some rows ending in zeros, which masks leave out."""
+def make(name: str, seed: int, kind: str = "float32") -> Made:
+    """A layer as a model, and what Keras computes, some rows ending in zeros, which masks leave out.
+
+    What a quantized one computes is asked of TensorFlow's interpreter (wild_samples.py).
+    """
     draw = np.random.default_rng(seed)
     keras.utils.set_random_seed(seed)
     block, rank = MODELS[name]
@@ -104,6 +108,8 @@ def make(name: str, seed: int) -> Made:
     value = draw.uniform(-1, 1, (3, steps or 6, *extents[1:])).astype(np.float32)
     value[0, -2:] = 0.0
     value[1, 1:2] = 0.0
+    if kind != "float32":
+        return Made(convert(model, kind, seed, None))
     return Made(convert(model, "float32", seed, None), {"in:": value, "out:0": np.asarray(model(value))})
 
 
@@ -114,6 +120,8 @@ def main() -> None:
     for number in range(asked.count):
         name, seed = names[number % len(names)], asked.seed * 1000 + number
         makers[f"any_batch/{name}-{seed}.tflite"] = partial(make, name, seed)
+        kind = QUANTIZED[number % len(QUANTIZED)]
+        makers[f"any_batch_{kind.replace(' ', '_')}/{name}-{seed}.tflite"] = partial(make, name, seed, kind)
     write_each(asked.folder, makers)
 
 

@@ -128,12 +128,23 @@ def find_blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
         if category == TRANSPARENT:
             operands = tuple(None if value is None else require_extents(value) for value in node.inputs)
             return _align_broadcast(operands, tuple(len(require_extents(output)) for output in node.outputs))
+        if (position := _find_places(node, spec)) is not None:
+            axes = _list_axes(len(require_extents(node.outputs[0])))
+            return Blocks({position: axes}, (axes,))
         found = _group_by_attribute(node, spec)
         _check_whole(node, found)
         find_changes(node, spec, found, tuple(range(found.count)))  # everything that will have to change is known
     except Opaque:
         return None
     return found
+
+
+def _find_places(node: ir.Node, spec: OperatorSpec) -> int | None:
+    """The position of the operand whose numbers are places in a list of one axis; the result has the axes of that."""
+    if not spec.facts.replaces or len(require_extents(node.inputs[_find_data_operands(node, spec)[0]])) != 1:
+        return None
+    (operand,) = spec.facts.replaces.values()
+    return find_place(spec, operand)
 
 
 def _check_category(node: ir.Node, spec: OperatorSpec) -> None:
@@ -175,6 +186,8 @@ def find_place(spec: OperatorSpec, name: str) -> int:
 
 def find_changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangement) -> dict[str, list[int]]:
     """The attributes and operands of a node that differ under an arrangement of its blocks, with their new values."""
+    if _find_places(node, spec) is not None:
+        return {}  # what is picked from has one axis
     operand, result = (find_order(side, arranged) for side in (next(iter(found.operands.values())), found.results[0]))
     remap, remap_result = spec.facts.remap, spec.facts.remap_result
     values = {name: read(node, spec, name) for name, word in {**remap, **remap_result}.items() if word == "axes"}

@@ -263,6 +263,15 @@ def test_a_chain_of_convolutions_keeps_one_permutation_at_either_end(grower: Gro
     assert len(permutations(arranged(grower))) == 2
 
 
+def test_places_in_a_table_of_one_axis_are_permuted_as_their_results(grower: Grower) -> None:
+    value = convolutions(grower, "x0", 1)
+    (places,) = grower.node("Cast", [value], grower.shapes[value], to=onnx.TensorProto.INT64)
+    table = grower.constant([0.5, -1.0, 2.0, 0.25], np.float32)
+    (value,) = grower.node("Gather", [table, places], grower.shapes[value], axis=0)
+    convolutions(grower, value, 1)
+    assert len(permutations(arranged(grower))) == 2
+
+
 def test_nothing_is_permuted_where_the_interface_is_open(grower: Grower) -> None:
     convolutions(grower, "x0", 5)
     assert not permutations(arranged(grower, "target"))
