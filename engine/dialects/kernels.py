@@ -73,7 +73,9 @@ def _list_plain_types(spec: OperatorSpec) -> Kinds:
     What moves codes moves numbers of their type.
     """
     moves = spec.facts.quantization == _MOVES_CODES
-    kinds = {text: frozenset(word.removeprefix("q") if moves else word for word in text.split()) for text in spec.facts.types}
+    kinds = {
+        text: frozenset(word.removeprefix("q") if moves else word for word in text.split()) for text in spec.facts.types
+    }
     return {text: names for text, names in kinds.items() if ANY not in names}
 
 
