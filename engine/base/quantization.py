@@ -98,7 +98,7 @@ def read_node_grid(node: ir.Node) -> Quantization:
 
 
 def note_numbers(node: ir.Node) -> None:
-    """Record what a node makes of codes: real numbers of their shape, and those that the codes of a constant stand for."""
+    """Record what a node makes of codes: real numbers of their shape, and which ones where they are constant."""
     if node.inputs[0] is None:
         return
     result, codes = node.outputs[0], read_initializer(node.inputs[0])
