@@ -565,3 +565,12 @@ def test_an_input_that_begins_with_what_the_call_before_yielded_is_a_variable(in
     found = interpreter.run(data, [[ones]] * 3, Kernels.DEFAULT, keep=True)
     for call, (negated,) in enumerate(found):
         np.testing.assert_allclose(negated, -state - 1 - call)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_norms_of_channels(p: int, interpreter: Interpreter) -> None:
+    agree(
+        make([helper.make_node("GlobalLpPool", ["x"], ["y"], p=p)], {"x": draw(2, 3, 4, 5)}, ["y"]),
+        {"x": draw(2, 3, 4, 5)},
+        interpreter,
+    )
