@@ -22,21 +22,25 @@ import numpy as np
 import numpy.typing as npt
 from nnrewrite import RewriteError
 from nnrewrite.backends.tflite_file import Encoded
+from nnrewrite.engine.passes.state import METADATA
 from nnrewrite.verify import Interpreter, Kernels
 from nnrewrite.verify.interpreter import Signature
 
 #: how far apart real outputs may be, beside the largest of them
 TOLERANCE = 1e-3
+#: how many calls one after the other are compared of models that keep state between them
+CALLS = 3
 
 
-def bring_back(path: Path) -> tuple[bytes, Counter[str], Counter[str]]:
-    """A model after the round trip, with the operators that it had and those that it has."""
+def bring_back(path: Path) -> tuple[bytes, Counter[str], Counter[str], int]:
+    """A model after the round trip, with the operators that it had and those that it has, and how many calls tell."""
     there = nnrewrite.rewrite(path, target="portable")
     model = there.model
+    calls = CALLS if any(entry.key.startswith(METADATA) for entry in model.metadata_props) else 1
     del model.metadata_props[:]
     back = nnrewrite.rewrite(model.SerializeToString(), to="tflite")
     assert isinstance(back.encoded, Encoded)
-    return back.encoded.encode(), Counter(there.report.source_operators), Counter(back.report.target_operators)
+    return back.encoded.encode(), Counter(there.report.source_operators), Counter(back.report.target_operators), calls
 
 
 def draw(signature: Signature, random: np.random.Generator) -> list[npt.NDArray[Any]]:
@@ -78,22 +82,23 @@ def compare(before: Sequence[npt.NDArray[Any]], after: Sequence[npt.NDArray[Any]
 def judge(path: Path, interpreter: Interpreter) -> tuple[str, str]:
     """What became of a model: `equal`, `more`, `different`, `refused`, `fails` or `not run`, and why."""
     try:
-        data, had, has = bring_back(path)
+        data, had, has, calls = bring_back(path)
     except RewriteError as error:
         return "refused", " ".join(str(error).split())[:300]
     try:
-        feeds = draw(interpreter.describe(path.read_bytes()), np.random.default_rng(7))
-        (before,) = interpreter.run(path.read_bytes(), [feeds], Kernels.DEFAULT)
+        signature, random = interpreter.describe(path.read_bytes()), np.random.default_rng(7)
+        feeds = [draw(signature, random) for _ in range(calls)]
+        interpreter.run(path.read_bytes(), feeds, Kernels.DEFAULT, keep=True)
     except RewriteError as error:
         return "not run", f"{error}"[:200]
     differs = ""
     for kernels in (Kernels.DEFAULT, Kernels.REFERENCE):  # which may be some codes apart where both models are the same
         try:
-            (before,) = interpreter.run(path.read_bytes(), [feeds], kernels)
-            (after,) = interpreter.run(data, [feeds], kernels)
+            before = interpreter.run(path.read_bytes(), feeds, kernels, keep=True)
+            after = interpreter.run(data, feeds, kernels, keep=True)
         except RewriteError as error:
             return "fails", f"{error}"[:300]
-        if not (now := compare(before, after)):
+        if not (now := next(filter(None, map(compare, before, after)), "")):
             differs = ""
             break
         differs = differs or now

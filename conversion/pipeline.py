@@ -156,9 +156,8 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     }
     dialect = prepared.rules.target
     kept = subject.model if len(steps) == 1 and prepared.rules.source is dialect else None
-    output = writers.Output(
-        graph, [*subject.outputs, *module.state.values()], dialect, prepared.opset, {} if kept else metadata, kept
-    )
+    names = [name for name in (*subject.outputs, *module.state.values()) if name not in module.kept]
+    output = writers.Output(graph, names, dialect, prepared.opset, {} if kept else metadata, kept)
     return Conversion(writer.encode(output), report, graph, steps[-1])
 
 

@@ -98,8 +98,11 @@ def read_node_grid(node: ir.Node) -> Quantization:
 
 
 def note_numbers(node: ir.Node) -> None:
-    """Record the real numbers that the codes of a constant stand for on what a node makes of them."""
-    codes = None if node.inputs[0] is None else read_initializer(node.inputs[0])
+    """Record what a node makes of codes: real numbers of their shape, and which ones where they are constant."""
+    if node.inputs[0] is None:
+        return
+    result, codes = node.outputs[0], read_initializer(node.inputs[0])
+    result.type, result.shape = ir.TensorType(ir.DataType.FLOAT), node.inputs[0].shape
     if codes is not None:
         known = read_node_grid(node)
         node.outputs[0].meta[ELEMENTS] = functools.partial(dequantize, codes, known)

@@ -19,6 +19,8 @@ _MANTISSA = {"f32": 24, "f64": 53}
 
 #: what stands for all element types in ops.yaml
 ANY = "any"
+#: what ops.yaml calls operators whose results have codes of an operand
+_MOVES_CODES = "codes"
 
 
 Kinds = Mapping[str, frozenset[str]]
@@ -38,7 +40,7 @@ def find_widenings(dialect: Dialect, spec: OperatorSpec, operands: Sequence[ir.V
     if found is None:
         if not spec.facts.types:
             return {}
-        found, allowed = describe_operator(spec), _list_plain_types(spec.facts.types)
+        found, allowed = describe_operator(spec), _list_plain_types(spec)
     else:
         allowed = _list_kernel_types(dialect, spec.name, found)
     wider: dict[str, str] = {}
@@ -63,9 +65,15 @@ def _list_kernel_types(dialect: Dialect, operator: str, found: Signature) -> Kin
     return allowed
 
 
-def _list_plain_types(types: tuple[str, ...]) -> Kinds:
-    """The element types that kernels have for numbers which are no codes, by the operands that ops.yaml types alike."""
-    kinds = {text: frozenset(text.split()) for text in types}
+def _list_plain_types(spec: OperatorSpec) -> Kinds:
+    """The element types that kernels have for numbers which are no codes, by the operands that ops.yaml types alike.
+
+    What moves codes moves numbers of their type.
+    """
+    moves = spec.facts.quantization == _MOVES_CODES
+    kinds = {
+        text: frozenset(word.removeprefix("q") if moves else word for word in text.split()) for text in spec.facts.types
+    }
     return {text: names for text, names in kinds.items() if ANY not in names}
 
 

@@ -47,8 +47,9 @@ class Module:
     `outcome` is what came of rules, `refusals` what cannot be converted: the runner raises them after the pass.
     `real` counts the quantized operators that compute with real numbers. `layouts` has the inputs and outputs whose
     axes stand in another order than in the source, as letters before and after. `state` maps the inputs that carry
-    state to the outputs to feed to them. The modules of functions and bodies share all five. `forms` is the opset whose
-    forms nodes have, where it is not that of the rules.
+    state to the outputs to feed to them, `kept` the outputs that a model is to
+    keep for its next call to what the first one has. The modules of functions and
+    bodies share all six. `forms` is the opset whose forms nodes have, where it is not that of the rules.
     """
 
     graph: ir.Graph
@@ -62,6 +63,7 @@ class Module:
     layouts: dict[str, str] = field(default_factory=dict)
     state: dict[str, str] = field(default_factory=dict)
     forms: int | None = None
+    kept: dict[str, ir.TensorProtocol] = field(default_factory=dict)
 
     @property
     def source(self) -> Dialect:

@@ -73,9 +73,7 @@ class _Types:
         """Let what is put on a grid have codes of a type; users that are no forms get those they had."""
         codes = node.outputs[0]
         forms = [use.node for use in codes.uses()]
-        inner = all(
-            self.is_form(form, DEQUANTIZE_BY) and read_node_grid(form) == read_node_grid(node) for form in forms
-        )
+        inner = all(self.is_form(form, DEQUANTIZE_BY) for form in forms)
         if inner and not codes.is_graph_output():
             for form in (node, *forms):
                 form.replace_input_with(2, self._make_zero(form, wanted))

@@ -24,6 +24,8 @@ from ..dialects.operators import Dialect
 
 #: constants of fewer codes are real numbers where no kernel takes their codes
 _FEW = 1024
+#: the trait of operators whose results have the elements of an operand, and a number beside them
+PADS = "pads"
 
 
 def round_to_grid(numbers: npt.NDArray[Any], known: Quantization, dtype: ir.DataType) -> npt.NDArray[Any]:
@@ -148,7 +150,9 @@ def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
         spec = dialect.find_operator(node.op_type) if node.domain == dialect.domain else None
         result = node.outputs[0] if node.outputs else None
         known = read_quantization(result)
-        if spec is None or result is None or known is None or spec.facts.quantization not in ("codes", "matched"):
+        if spec is None or result is None or known is None:
+            continue
+        if spec.facts.quantization not in ("codes", "matched") and PADS not in spec.traits:
             continue
         for position, value in enumerate(node.inputs):
             if value is None or value.dtype != result.dtype:

@@ -9,7 +9,7 @@ from ..rewrite.stages import NORMALIZE
 from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
 from .fold import Fold
-from .possible_branches import settle_branches
+from .possible_branches import Trials, settle_branches
 from .rule_stage import drive
 
 
@@ -25,7 +25,8 @@ class InferAgain:
         if not _is_open(module.graph):
             return
         self.fold.run(module)
-        while settle_branches(module, self.fold):
+        trials = Trials()
+        while settle_branches(module, self.fold, trials):
             self.fold.run(module)
         drive(module, NORMALIZE).run()
 

@@ -37,8 +37,8 @@ _WEIGHTS = {
 }
 #: what all operands of an operator are brought to one grid for
 _SAME = "same"
-#: the option of kernels that take real activations beside codes: by their range, which need not lie around zero
-_BY_RANGE = "asymmetric_quantize_inputs"
+#: the option of a form whose codes a kernel takes beside real activations, which it quantizes by their range
+_BY_RANGE = "by_range"
 
 
 class IntegerKernels:
@@ -85,8 +85,7 @@ class _Kernels(CodedGraph):
     def quantize_node(self, node: ir.Node) -> bool:
         """Let a node compute with codes, where its results are put on grids and its operands are off such."""
         spec = self.find_spec(node)
-        if spec is not None and HYBRID in spec.traits and self._must_measure_range(node):
-            self._give_codes(node, spec)
+        if spec is not None and HYBRID in spec.traits and self._give_codes(node, spec):
             return True
         plan = None if spec is None else self._plan_node(node, spec)
         if spec is None or plan is None:
@@ -109,18 +108,19 @@ class _Kernels(CodedGraph):
 
     # ---- real operands beside codes
 
-    def _must_measure_range(self, node: ir.Node) -> bool:
-        """Whether a kernel is to quantize its activations by their range."""
-        asked = node.attributes.get(_BY_RANGE)
-        return asked is not None and bool(asked.value)
-
-    def _give_codes(self, node: ir.Node, spec: OperatorSpec) -> None:
-        """Let such a kernel have its weights as codes."""
+    def _give_codes(self, node: ir.Node, spec: OperatorSpec) -> bool:
+        """Let a kernel that quantizes its activations by their range have its weights as codes; whether it is one."""
+        given = False
         for position, operand in enumerate(spec.operands[: len(node.inputs)]):
             form = find_producer(node.inputs[position])
-            known, codes = (None, None) if form is None else self._read(form)
-            if operand.name in spec.facts.channels and known is not None and codes is not None:
+            asked = None if form is None else form.attributes.get(_BY_RANGE)
+            if form is None or asked is None or not asked.value or operand.name not in spec.facts.channels:
+                continue
+            _, codes = self._read(form)
+            if codes is not None:
                 node.replace_input_with(position, codes)
+                given = True
+        return given
 
     # ---- what an operator would read and yield
 

@@ -10,11 +10,8 @@ import onnx_ir as ir
 from ..base.constants import read_initializer
 from ..base.quantization import DEQUANTIZE_BY, KEY, Quantization, dequantize, note_numbers, read_node_grid
 from .coded_graph import CodedGraph, are_alike, find_producer, is_allowed, is_real
-from .grids import note_grid, round_to_grid
+from .grids import PADS, note_grid, round_to_grid
 from .quantize_dequantize import CODES, MATCHED
-
-#: the trait of operators whose results have the elements of an operand, and a number beside them
-_PADS = "pads"
 
 
 def lift(view: CodedGraph) -> None:
@@ -69,7 +66,7 @@ def sink_dequantize(view: CodedGraph, node: ir.Node) -> bool:
     spec = view.find_spec(node)
     if spec is None or view.has_activation(node, spec):
         return False
-    pads = _PADS in spec.traits
+    pads = PADS in spec.traits
     if spec.facts.quantization not in (CODES, MATCHED) and not pads:
         return False
     real = [p for p, value in enumerate(node.inputs) if is_real(value)]

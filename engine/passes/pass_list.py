@@ -23,6 +23,7 @@ from .fold import Fold
 from .functions import Functions
 from .infer_again import InferAgain
 from .integer_kernels import IntegerKernels
+from .keep_state import HoldState, KeepState
 from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
 from .module_paths import ModulePaths
@@ -35,6 +36,7 @@ from .sort import Sort
 from .state import State
 from .supported import Supported
 from .sweep import Sweep
+from .variables import VARIABLE
 
 #: bytes by which constants of code may grow: weights that a model fills are there to be trained
 _TRAINED = 1 << 31
@@ -87,6 +89,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         rest = [(Functions(rules.opset, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
+        (HoldState(), across and rules.target.has_role(VARIABLE)),
         (ModulePaths(), code),
         *newest,
         (Fold(options.folded, options.adapted), options.adapted is not None),
@@ -118,6 +121,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (fold, not across),
         (CommonSubexpressions(constants=True, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
         (IntegerKernels(), across and rules.target.has_role(QUANTIZE_BY)),
+        (KeepState(), across and rules.target.has_role(VARIABLE)),
         (Sweep(), not across),
         (Sort(), True),
         (Closures(), rules.target.facts.closed),

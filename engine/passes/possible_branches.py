@@ -6,15 +6,30 @@ import onnx_ir as ir
 
 from ..base.errors import ModelError
 from ..base.names import Scope
-from ..base.startup import replace
+from ..base.startup import dataclass, replace
 from ..dialects.inference import InferenceError, infer, read_extents
 from ..rewrite.subgraphs import detach, find_bodies
 from .base import Module
 from .branches import inline
 from .fold import Fold
 
+#: how many nodes are copied in all for trials: each choice is tried on a copy of its graph for each of its graphs
+_COPIES = 1 << 17
 
-def settle_branches(module: Module, fold: Fold) -> bool:
+
+@dataclass(slots=True)
+class Trials:
+    """How many nodes may still be copied; what is not tried any more stays a choice."""
+
+    left: int = _COPIES
+
+    def take(self, count: int) -> bool:
+        """Count the nodes of some copies; whether they may be made."""
+        self.left -= count
+        return self.left >= 0
+
+
+def settle_branches(module: Module, fold: Fold, trials: Trials) -> bool:
     """Put a graph in place of the first node that chooses between results of several ranks, where no other can be.
 
     Exporters write so what depends on an extent that is free: an axis that is left out if its extent is 1. A graph
@@ -22,7 +37,7 @@ def settle_branches(module: Module, fold: Fold) -> bool:
     Tells whether there was such a node.
     """
     for node in list(module.graph):
-        if any(settle_branches(module.enter_body(body), fold) for body in find_bodies(node)):
+        if any(settle_branches(module.enter_body(body), fold, trials) for body in find_bodies(node)):
             return True
         if node.domain != module.schematic.domain or not any(one.shape is None for one in node.outputs):
             continue
@@ -32,6 +47,8 @@ def settle_branches(module: Module, fold: Fold) -> bool:
         names = [name for name in spec.facts.chooses if name in node.attributes]
         if not all(_has_ranks(node.attributes[name].as_graph()) for name in names):
             continue
+        if not trials.take(len(names) * sum(1 for _ in module.graph.all_nodes())):
+            return False
         possible = [name for name in names if not _is_contradicted(module, node, name, fold)]
         if len(possible) == 1:
             inline(node, node.attributes[possible[0]].as_graph(), module)

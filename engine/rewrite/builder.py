@@ -312,7 +312,7 @@ class Builder:
                 counted = node.attributes.get(spec.facts.slices or "")
                 stack_types(node, None if counted is None else counted.as_int(), spec.facts.decides)
             coded = self._inherit(node) and any(map(read_quantization, node.inputs))
-            found = None if self._settle is None or graphs or coded else self._settle(node)
+            found = None if not self._settle or graphs or coded else self._settle(node)
             if found is None and spec.role == DEQUANTIZE_BY:
                 note_numbers(node)
             return list(node.outputs) if found is None else self._put_constants(node, found)

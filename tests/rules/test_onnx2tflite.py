@@ -551,3 +551,26 @@ def test_keys_are_turned_by_the_kernel_and_not_apart_from_queries(interpreter: I
     model = make(nodes, {"x": x}, ["y"], {"w": draw(8, 24), "parts": parts, "first": first, "scale": scale})
     agree(model, {"x": x}, interpreter)
     assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["TRANSPOSE"] == 1
+
+
+def test_an_input_that_begins_with_what_the_call_before_yielded_is_a_variable(interpreter: Interpreter) -> None:
+    state = np.array([1, 2, 3], np.float32)
+    given = [helper.make_tensor_value_info(name, FLOAT, [3]) for name in ("x", "sum")]
+    wanted = [helper.make_tensor_value_info(name, FLOAT, [3]) for name in ("y", "sum_out")]
+    nodes = [helper.make_node("Add", ["x", "sum"], ["sum_out"]), helper.make_node("Neg", ["sum_out"], ["y"])]
+    graph = helper.make_graph(nodes, "model", given, wanted, [onnx.numpy_helper.from_array(state, "sum")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    data, ones = convert(model), np.ones(3, np.float32)
+    assert [tensor.name for tensor in interpreter.describe(data).inputs] == ["x"]
+    found = interpreter.run(data, [[ones]] * 3, Kernels.DEFAULT, keep=True)
+    for call, (negated,) in enumerate(found):
+        np.testing.assert_allclose(negated, -state - 1 - call)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_norms_of_channels(p: int, interpreter: Interpreter) -> None:
+    agree(
+        make([helper.make_node("GlobalLpPool", ["x"], ["y"], p=p)], {"x": draw(2, 3, 4, 5)}, ["y"]),
+        {"x": draw(2, 3, 4, 5)},
+        interpreter,
+    )

@@ -1,0 +1,96 @@
+"""Passes `hold-state` and `keep-state`: inputs that are given what the call before yielded become variables."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from ..base.startup import dataclass
+from ..dialects.operators import OperatorSpec
+from .base import Module, Visit
+from .variables import ASSIGN, INITIALIZE, READ, VARIABLE
+
+#: what names of state have behind them where a call ends
+_ENDED = "_out"
+#: the option of a handle that says which variable it means, and the type of what it yields
+_NAME, _HANDLE = "shared_name", "RESOURCE"
+
+
+@dataclass(frozen=True, slots=True)
+class HoldState:
+    """Find what a model is given of the call before, as pass `state` writes it where a dialect has no variables: an
+    input with a default and an output of its name with `_out` behind it, of one type."""
+
+    name, visits = "hold-state", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Let such inputs have no default, and note what it was."""
+        graph = module.graph
+        ended = {value.name: value for value in graph.outputs}
+        for begun in graph.inputs:
+            end = ended.get(f"{begun.name}{_ENDED}")
+            if begun.const_value is not None and end is not None and end.dtype in (begun.dtype, None):
+                graph.initializers.pop(begun.name or "", None)
+                module.kept[end.name or ""] = begun.const_value
+                begun.const_value = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeepState:
+    """Let a model keep what it yields for its next call in variables, which its first call fills."""
+
+    name, visits = "keep-state", Visit.MAIN
+
+    def run(self, module: Module) -> None:
+        """Change the main graph, whose inputs and outputs that state were are none any more."""
+        graph = module.graph
+        begins = {f"{value.name}{_ENDED}": value for value in graph.inputs}
+        kept = [(begins[end.name], end) for end in graph.outputs if end.name in module.kept and end.name in begins]
+        if not kept:
+            return
+        first = ir.Graph([], [], nodes=[], name="initial_state")
+        last = []
+        for begun, end in kept:
+            name, content = begun.name or "", module.kept[end.name or ""]
+            graph.inputs.remove(begun)
+            initial = ir.Value(name=f"{name}/initial", type=begun.type, shape=begun.shape, const_value=content)
+            first.register_initializer(initial)
+            handle = _make_handle(module, name)
+            first.extend([handle, ir.Node(*_find(module, ASSIGN), [handle.outputs[0], initial], num_outputs=0)])
+            handle = _make_handle(module, name)
+            read = ir.Node(*_find(module, READ), [handle.outputs[0]], num_outputs=1)
+            value = read.outputs[0]
+            value.name, value.type, value.shape = name, begun.type, begun.shape
+            value.meta.update(begun.meta)
+            begun.name = None
+            ir.convenience.replace_all_uses_with(begun, value, replace_graph_outputs=True)
+            _insert_first(graph, [handle, read])
+            last.append(ir.Node(*_find(module, ASSIGN), [handle.outputs[0], end], num_outputs=0))
+            graph.outputs.remove(end)
+        graph.extend(last)
+        spec = _find_spec(module, INITIALIZE)
+        option = next(name for name, one in spec.options.items() if "subgraph" in one.type)
+        _insert_first(graph, [ir.Node(spec.domain, spec.name, [], [ir.AttrGraph(option, first)], num_outputs=0)])
+
+
+def _find_spec(module: Module, role: str) -> OperatorSpec:
+    return module.target.find_role(role)
+
+
+def _find(module: Module, role: str) -> tuple[str, str]:
+    spec = _find_spec(module, role)
+    return spec.domain, spec.name
+
+
+def _make_handle(module: Module, name: str) -> ir.Node:
+    spec = _find_spec(module, VARIABLE)
+    handle = ir.Node(spec.domain, spec.name, [], [ir.AttrString(_NAME, name)], num_outputs=1)
+    handle.outputs[0].name, handle.outputs[0].shape = f"{name}/handle", ir.Shape([])
+    handle.outputs[0].meta["type"] = _HANDLE
+    return handle
+
+
+def _insert_first(graph: ir.Graph, nodes: list[ir.Node]) -> None:
+    if len(graph):
+        graph.insert_before(graph[0], nodes)
+    else:
+        graph.extend(nodes)
