@@ -379,11 +379,11 @@ class Builder:
         return self.make(None, spec, [value], [name_type(target, spec, dtype)], 1)[0]
 
     def _inherit(self, node: ir.Node) -> bool:
-        """A node rebuilt in the source dialect yields what the node it replaces yielded; whether it is one."""
+        """A node rebuilt in the source dialect yields the type that the node it replaces yielded; whether it is one."""
         rebuilt = (node.domain, node.op_type) == (self._root.domain, self._root.op_type) and not any(find_bodies(node))
         if rebuilt:
             for output, old in zip(node.outputs, self._root.outputs, strict=False):
-                output.type, output.shape = old.type, old.shape
+                output.type = old.type
                 output.meta.update(old.meta)
         return rebuilt
 
