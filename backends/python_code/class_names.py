@@ -35,7 +35,7 @@ def name_block(block: Block, sequential: str) -> str:
     if all(any(part.isdigit() for part in scope) or (scope[-1:] and scope[-1][-1].isdigit()) for scope in scopes):
         words = {next((part for part in reversed(scope) if not part.isdigit()), "") for scope in scopes}
         words = {make_snake(word).rstrip("0123456789_") for word in words}
-        if len(words) == 1 and (word := words.pop()) and word not in called:
+        if len(words) == 1 and len(word := words.pop()) > 2 and word not in (*called, *_USUAL):
             return make_class_name(word.removesuffix("s") if len(word) > 3 else word)
     return "ConvBlock" if "conv" in called else "LinearBlock" if "linear" in called else "Block"
 
