@@ -163,3 +163,11 @@ def _compute_length(start: Symbol | None, end: Symbol | None, whole: Symbol | No
             return None
     length = symbols.subtract(end, start)
     return length if length is not None and symbols.find_sign(length) in (0, 1) else None
+
+
+def note_rank(node: ir.Node, spec: OperatorSpec) -> None:
+    """Let the first result of a node have as many axes as its first operand, and its type, where ops.yaml says so."""
+    first, result = node.inputs[0] if node.inputs else None, node.outputs[0]
+    if spec.facts.same_rank and first is not None and first.shape is not None and result.shape is None:
+        result.shape = ir.Shape([None] * len(first.shape))
+        result.type = result.type or first.type

@@ -174,6 +174,7 @@ class OperatorFacts:
         Mapping[str, bool], "Options that are graphs, each with what the operand is where its results are those of it"
     ] = field(default_factory=dict)
     same_extents: Annotated[bool, "Whether its first result has the extents of its first operand"] = False
+    same_rank: Annotated[bool, "Whether its first result has as many axes as its first operand, and its type"] = False
     rearranges: Annotated[tuple[str, ...], "The operands whose elements its results have, in another order"] = ()
     relation: Annotated[
         Literal["==", "<", "<=", ">", ">="] | None, "The sign that stands for what it tells of two numbers"
