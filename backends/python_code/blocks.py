@@ -22,7 +22,7 @@ _LAYER, _OTHER, _CALL = 1.7, 0.6, 1.9
 #: a call of a block in a chain of layers
 _CHAINED = 1.0
 #: the most values that a block takes, and that it yields
-_INPUTS, _OUTPUTS = 6, 3
+_INPUTS, _OUTPUTS = 10, 3
 #: lines that a value is worth: that each instance reads and another does not, that all read, that each yields
 _READ, _SHARED, _YIELDED = 2.5, 1.2, 4.0
 #: arguments of a class that cost nothing, and the least instances of which one may be left out for its arguments
