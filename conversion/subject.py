@@ -60,10 +60,13 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
     data = source if member is None or isinstance(source, bytes) else bundle.open_member(source, member)
     with time_part("reading"):
         model = find_reader(source, options).read(data, pack.catalogue, _name_source(source, member))
-    if pack.catalogue.find_dialect(pack.files[0].target).facts.python is not None:
+    code = pack.catalogue.find_dialect(pack.files[0].target).facts.python is not None
+    if code:
         _fix_defaults(model.graph)
-    opset = model.opset_imports.get("")
+    opset, told = model.opset_imports.get(""), model.meta.get("told", {})
     model = _choose_version(model, pack)
+    if code:
+        _name_extents(model.graph, told)
     signature = signatures.choose(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]
@@ -98,6 +101,16 @@ def _fix_defaults(graph: ir.Graph) -> None:
     """Let inputs that have a default be constants: in code weights are no arguments."""
     for value in [value for value in graph.inputs if value.const_value is not None]:
         graph.inputs.remove(value)
+
+
+def _name_extents(graph: ir.Graph, told: Mapping[str, Sequence[str | None]]) -> None:
+    """Let open extents of values between nodes have the names of inputs' extents that the file gives them: code is
+    written by those names, and no extent is computed by them."""
+    for value in (output for node in graph for output in node.outputs):
+        names = told.get(value.name or "", ())
+        if value.shape is not None and len(names) == len(value.shape):
+            dims = zip(value.shape, names, strict=True)
+            value.shape = ir.Shape([old if isinstance(old, int) or name is None else name for old, name in dims])
 
 
 def _name_source(source: str | bytes, member: str | None) -> str | None:

@@ -82,6 +82,7 @@ def read(
     model.meta["description"] = model.doc_string or ""
     model.meta["metadata"] = {}
     model.meta["described"] = bool(proto.graph.value_info)
+    model.meta["told"] = _list_told_names(proto.graph)
     model.meta["interface"] = [serde.deserialize_value_info_proto(info, None) for info in proto.graph.output]
     return model
 
@@ -163,6 +164,16 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
                 raise ModelError(f"{name}: malformed: node {reader} reads {operand.name}, which comes from nowhere")
     model.graph.sort()
     return model
+
+
+def _list_told_names(graph: onnx.GraphProto) -> dict[str, list[str | None]]:
+    """The extents of inputs by whose names a file says how large values between nodes are."""
+    given = {one.dim_param for value in graph.input for one in value.type.tensor_type.shape.dim if one.dim_param}
+    told = {
+        value.name: [one.dim_param if one.dim_param in given else None for one in value.type.tensor_type.shape.dim]
+        for value in (graph.value_info if given else ())
+    }
+    return {name: extents for name, extents in told.items() if any(extents)}
 
 
 def _forget_names(node: ir.Node) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,19 +14,21 @@ from .class_sizes import find_sizes, list_inputs
 from .steps import Block, Slot, Step, count_reads, share_prefix
 
 #: lines that a class takes beside what it computes, and that a class must spare to be one
-_CLASS, _LEAST = 6.0, 4.0
+_CLASS, _LEAST = 6.0, 3.0
+#: lines from which on a module of the source is a class in any case, and what that may cost
+_LARGE, _LEAST_OF_LARGE = 15.0, -6.0
 #: lines of a layer (made and called), of any other step, and of a call of a block
 _LAYER, _OTHER, _CALL = 1.7, 0.6, 1.9
 #: a call of a block in a chain of layers
 _CHAINED = 1.0
 #: the most values that a block takes, and that it yields
-_INPUTS, _OUTPUTS = 6, 3
+_INPUTS, _OUTPUTS = 10, 3
 #: lines that a value is worth: that each instance reads and another does not, that all read, that each yields
 _READ, _SHARED, _YIELDED = 2.5, 1.2, 4.0
 #: arguments of a class that cost nothing, and the least instances of which one may be left out for its arguments
 _ARGUMENTS, _MANY = 3, 4
 #: how much a run is worth that is a module of the source, and one that cuts through modules
-_MODULE, _CUT = 1.2, 0.5
+_MODULE, _CUT = 1.2, 0.6
 #: programs of more steps are searched for shorter repeats alone
 _STEPS, _LONGEST = 3000, 300
 
@@ -109,7 +112,7 @@ def _find_best(steps: list[Step], outputs: Sequence[ir.Value]) -> _Candidate | N
             body = sums[starts[0] + length] - sums[starts[0]]
             if body < 2.5 or (best is not None and (len(starts) - 1) * body < best.saving):
                 continue
-            found = _judge(steps, last, starts, length, body, 0.0 if best is None else best.saving)
+            found = _judge(steps, last, starts, length, body, -math.inf if best is None else best.saving)
             if found is not None and (best is None or found.saving > best.saving + 1e-9):
                 best = found
     return best
@@ -201,7 +204,8 @@ def _weigh(
     least: float,
     factor: float,
 ) -> _Candidate | None:
-    if len(chosen) < 2 or (len(chosen) - 1) * body - _CLASS < _LEAST:
+    enough = _LEAST_OF_LARGE if factor == _MODULE and body >= _LARGE else _LEAST
+    if len(chosen) < 2 or (len(chosen) - 1) * body - _CLASS < enough:
         return None
     read = [list_inputs(steps[start : start + length]) for start in chosen]
     if not 1 <= len(read[0]) <= _INPUTS or any(len(one) != len(read[0]) for one in read):
@@ -230,7 +234,7 @@ def _weigh(
     saving = (len(chosen) - 1) * body - _CLASS - calls - more * (1 + 0.2 * len(chosen))
     if is_layer(steps[chosen[0]]):
         saving += 0.5  # of a cycle the turn that begins with a layer reads best
-    if saving < _LEAST or saving * factor <= least:
+    if saving < enough or saving * factor <= least:
         return None
     kinds = _list_differences(steps, chosen, length)
     saving -= _compute_price(len(set(kinds)), len(chosen))
@@ -240,7 +244,7 @@ def _weigh(
         if without is not None:
             return without
     saving *= factor
-    return None if saving < _LEAST else _Candidate(length, tuple(chosen), tuple(results), saving)
+    return None if saving < enough else _Candidate(length, tuple(chosen), tuple(results), saving)
 
 
 def _compute_price(arguments: int, instances: int) -> float:

@@ -35,9 +35,15 @@ def name_block(block: Block, sequential: str) -> str:
     if all(any(part.isdigit() for part in scope) or (scope[-1:] and scope[-1][-1].isdigit()) for scope in scopes):
         words = {next((part for part in reversed(scope) if not part.isdigit()), "") for scope in scopes}
         words = {make_snake(word).rstrip("0123456789_") for word in words}
-        if len(words) == 1 and (word := words.pop()) and word not in called:
-            return make_class_name(word.removesuffix("s") if len(word) > 3 else word)
+        if len(words) == 1 and len(word := words.pop()) > 2 and word not in (*called, *_USUAL):
+            return make_class_name(_make_singular(word))
     return "ConvBlock" if "conv" in called else "LinearBlock" if "linear" in called else "Block"
+
+
+def _make_singular(word: str) -> str:
+    if word.endswith(("ches", "shes", "sses", "xes")):
+        return word.removesuffix("es")
+    return word.removesuffix("s") if len(word) > 3 else word
 
 
 def list_parts(block: Block) -> Iterator[str]:

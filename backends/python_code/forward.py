@@ -347,7 +347,7 @@ def _write_shape(value: ir.Value) -> str:
     if value.shape is None or len(value.shape) == 0 or is_number(value):
         return ""
     extents = [str(d) if isinstance(d, int) else _name_extent(str(d.value or "")) for d in value.shape]
-    return f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
+    return "" if {*extents} == {"?"} else f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
 
 
 def _name_extent(name: str) -> str:

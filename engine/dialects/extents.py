@@ -35,15 +35,29 @@ def complete(node: ir.Node, spec: OperatorSpec, inferred: list[Inferred]) -> lis
             found[0] = Inferred(found[0].dtype, fill(node, spec, found[0].shape))
     if any(one.shape is not None and None in one.shape for one in found) and (key := _make_key(node, spec)) is not None:
         # Equal nodes over equal extents have results of equal extents.
-        found = [_name_extents(one, f"{key}.{place}") for place, one in enumerate(found)]
+        found = [_name_extents(one, node.outputs[place], f"{key}.{place}") for place, one in enumerate(found)]
     return found
 
 
-def _name_extents(result: Inferred, key: str) -> Inferred:
+def _name_extents(result: Inferred, output: ir.Value, key: str) -> Inferred:
     if result.shape is None:
         return result
-    named = [f"{key}.{axis}" if extent is None else extent for axis, extent in enumerate(result.shape)]
+    told = _list_told(output, len(result.shape))
+    named = [
+        (name or f"{key}.{axis}") if extent is None else extent
+        for axis, (extent, name) in enumerate(zip(result.shape, told, strict=True))
+    ]
     return Inferred(result.dtype, tuple(named))
+
+
+def _list_told(output: ir.Value, rank: int) -> Sequence[str | None]:
+    """The names of a graph's extents that the source gives a value between others: exporters know them, whereas what
+    users call an output's extents need not be those of inputs."""
+    own, node = read_extents(output), output.producer()
+    if own is None or len(own) != rank or node is None or node.graph is None or output.is_graph_output():
+        return [None] * rank
+    given = {name for value in node.graph.inputs for name in read_extents(value) or () if isinstance(name, str)}
+    return [name if isinstance(name, str) and name in given else None for name in own]
 
 
 def _make_key(node: ir.Node, spec: OperatorSpec) -> str | None:
@@ -149,3 +163,11 @@ def _compute_length(start: Symbol | None, end: Symbol | None, whole: Symbol | No
             return None
     length = symbols.subtract(end, start)
     return length if length is not None and symbols.find_sign(length) in (0, 1) else None
+
+
+def note_rank(node: ir.Node, spec: OperatorSpec) -> None:
+    """Let the first result of a node have as many axes as its first operand, and its type, where ops.yaml says so."""
+    first, result = node.inputs[0] if node.inputs else None, node.outputs[0]
+    if spec.facts.same_rank and first is not None and first.shape is not None and result.shape is None:
+        result.shape = ir.Shape([None] * len(first.shape))
+        result.type = result.type or first.type

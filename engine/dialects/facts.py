@@ -118,6 +118,7 @@ class OperatorFacts:
         Mapping[Member, bool],
     ] = field(default_factory=dict)
     same_extents: Annotated[bool, "Whether its first result has the extents of its first operand"] = False
+    same_rank: Annotated[bool, "Whether its first result has as many axes as its first operand, and its type"] = False
     rearranges: Annotated[
         tuple[str, ...],
         "The operands whose elements its results have, in another order",

@@ -15,6 +15,7 @@ from ..base.names import Scope, permute_dequantized
 from ..base.quantization import DEQUANTIZE_BY, note_numbers, read_quantization
 from ..dialects.contents import note_fill
 from ..dialects.conversions import name_type
+from ..dialects.extents import note_rank
 from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
 from ..dialects.kernels import find_widenings
@@ -230,8 +231,7 @@ class Builder:
         own = {output for node in self.nodes for output in node.outputs}
         outputs: list[ir.Value] = []
         for result in results:
-            fresh = result in own and result not in outputs
-            outputs.append(result if fresh else self._copy(result))
+            outputs.append(result if result in own and result not in outputs else self._copy(result))
         return outputs
 
     def _copy(self, value: ir.Value) -> ir.Value:
@@ -306,8 +306,7 @@ class Builder:
             return self._compute_wider(span, spec, inputs, list(attributes), count, wider)
         node = ir.Node(spec.domain, spec.name, inputs, attributes, num_outputs=count)
         self.nodes.append(node)
-        graphs = find_bodies(node)
-        if graphs or spec.schema is None:
+        if (graphs := find_bodies(node)) or spec.schema is None:
             if graphs:
                 counted = node.attributes.get(spec.facts.slices or "")
                 stack_types(node, None if counted is None else counted.as_int(), spec.facts.decides)
@@ -315,6 +314,7 @@ class Builder:
             found = None if not self._settle or graphs or coded else self._settle(node)
             if found is None and spec.role == DEQUANTIZE_BY:
                 note_numbers(node)
+            note_rank(node, spec)
             return list(node.outputs) if found is None else self._put_constants(node, found)
         try:
             require_within(node, spec.facts.within)
@@ -379,11 +379,11 @@ class Builder:
         return self.make(None, spec, [value], [name_type(target, spec, dtype)], 1)[0]
 
     def _inherit(self, node: ir.Node) -> bool:
-        """A node rebuilt in the source dialect yields what the node it replaces yielded; whether it is one."""
+        """A node rebuilt in the source dialect has the type that the one it replaces had; whether it is one."""
         rebuilt = (node.domain, node.op_type) == (self._root.domain, self._root.op_type) and not any(find_bodies(node))
         if rebuilt:
             for output, old in zip(node.outputs, self._root.outputs, strict=False):
-                output.type, output.shape = old.type, old.shape
+                output.type = old.type
                 output.meta.update(old.meta)
         return rebuilt
 

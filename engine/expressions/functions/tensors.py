@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import CONTENT, KEPT, find_fill, find_known_elements, find_number, read_constant
+from ...base.constants import CONTENT, KEPT, TRAINED, find_fill, find_known_elements, find_number, read_constant
 from .registry import (
     PAIR,
     SHORT,
@@ -237,6 +237,12 @@ def stored(x: Tensor) -> Tensor:
     )
     found.meta[KEPT] = True
     return found
+
+
+@register
+def trained(x: Tensor) -> bool:
+    """Whether a constant is a weight that the source says is trained, so that its elements are not for good."""
+    return type(x) is ir.Value and TRAINED in x.meta
 
 
 def _find_limits(name: str) -> tuple[int | float, int | float]:

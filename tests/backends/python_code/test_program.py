@@ -135,9 +135,9 @@ def test_free_sizes_are_those_of_the_input() -> None:
     weights = [
         onh.from_array(np.array(0), "zero"),
         onh.from_array(np.array([0]), "axes"),
-        onh.from_array(np.array([2, -1]), "rest"),
+        onh.from_array(np.array([4, -1]), "rest"),
     ]
-    assert "return x.reshape(x.shape[0], 2, 4)" in write(model(nodes, weights, [("x", ["n", 8])], ["y"]))
+    assert "return x.reshape(x.shape[0], 4, 6)" in write(model(nodes, weights, [("x", ["n", 8, 3])], ["y"]))
 
 
 def test_what_many_read_stands_behind_all_that_it_reads() -> None:
@@ -434,10 +434,11 @@ def test_widths_that_are_multiples_of_others_are_no_arguments() -> None:
 def test_a_class_reads_free_extents_from_what_it_is_given() -> None:
     nodes = [
         oh.make_node("Shape", ["x"], ["s"], start=0, end=2),
-        oh.make_node("Concat", ["s", "heads"], ["to"], axis=0),
+        oh.make_node("Concat", ["heads", "s", "part"], ["to"], axis=0),
     ]
     nodes.append(oh.make_node("Concat", ["s", "whole"], ["back"], axis=0))
-    weights = [onh.from_array(np.array(rest, np.int64), name) for name, rest in (("heads", [2, 4]), ("whole", [8]))]
+    known = {"heads": [2], "part": [4], "whole": [8]}
+    weights = [onh.from_array(np.array(extents, np.int64), name) for name, extents in known.items()]
     x = "x"
     for place in range(5):
         weights += [tensor(f"w{place}", 8, 8), tensor(f"b{place}", 8), tensor(f"v{place}", 8, 8)]
@@ -454,6 +455,19 @@ def test_a_class_reads_free_extents_from_what_it_is_given() -> None:
     text = write(model(nodes, weights, [("x", ["batch", "length", 8])], [x]))
     assert "def forward(self, x: Tensor) -> Tensor:\n        n = x.shape[0]\n        n1 = x.shape[1]" in text
     assert "nn.Sequential(*(" in text and text.count("x.shape") == 2
+
+
+def test_what_a_reshape_does_to_axes_is_called_by_its_name() -> None:
+    def written(shape: list[int | str], to: list[int]) -> str:
+        nodes = [oh.make_node("Reshape", ["x", "to"], ["y"])]
+        return write(model(nodes, [onh.from_array(np.array(to), "to")], [("x", shape)], ["y"]))
+
+    assert "x.unflatten(-1, (4, 2))" in written(["n", 3, 8], [0, 0, 4, 2])
+    assert "x.flatten(1)" in written(["n", 3, 8], [0, -1])
+    assert "x.flatten(1, 2)" in written([2, 3, 8, 5], [2, 24, 5])
+    assert "x.squeeze(1)" in written(["n", 1, 8], [-1, 8])
+    assert "x.unsqueeze(1)" in written(["n", 8], [-1, 1, 8])
+    assert "x.reshape(6, 4)" in written([4, 6], [6, 4])
 
 
 def test_classes_have_the_names_that_an_exporter_notes() -> None:
