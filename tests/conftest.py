@@ -12,6 +12,7 @@ from typing import Any
 
 import onnx_ir as ir
 import pytest
+from hypothesis import settings
 from nnrewrite.backends import probe
 from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.dialects.operators import Catalogue
@@ -21,8 +22,12 @@ from nnrewrite.verify import Interpreter
 
 
 def pytest_configure() -> None:
-    """Look at old objects seldom: rules that are loaded stay, millions of them, and are looked at for nothing."""
+    """Look at old objects seldom: rules that are loaded stay, millions of them, and are looked at for nothing; and let
+    examples take what time they take."""
     gc.set_threshold(50_000, 20, 100)
+    # What an example takes tells of the machine's other work.
+    settings.register_profile("tests", deadline=None)
+    settings.load_profile("tests")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:

@@ -61,6 +61,7 @@ def room(name: str, known: Mapping[str, int]) -> str | None:
     return next((prefix for prefix in prefixes if prefix in known), None)
 
 
+@pytest.mark.slow
 def test_every_module_is_in_a_room(graph: Mapping[str, set[str]]) -> None:
     known = layers()
     assert [name for name in graph if room(name, known) is None] == ["engine"]

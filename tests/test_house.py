@@ -36,6 +36,7 @@ def sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
             yield file.relative_to(ROOT), ast.parse(file.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_no_python_names_an_operator(catalogue: Catalogue) -> None:
     names = set(catalogue.find_dialect("tflite").operators)
     names |= {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}

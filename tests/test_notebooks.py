@@ -31,6 +31,7 @@ def test_a_notebook_is_executed_and_small(name: str) -> None:
     assert (NOTEBOOKS / name).stat().st_size < 50_000
 
 
+@pytest.mark.slow
 def test_the_cells_about_a_rule_print_what_the_notebook_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

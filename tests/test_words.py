@@ -76,6 +76,7 @@ def is_verb(name: str) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_functions_begin_with_a_verb(folder: str) -> None:
     nouns = [

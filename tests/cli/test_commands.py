@@ -344,6 +344,7 @@ def test_any_layout_of_one_text_comes_to_the_same_meaning() -> None:
     assert format_rules(squeezed, "a.rules").replace("# note", "").split() == NEAT.replace("# note", "").split()
 
 
+@pytest.mark.slow
 def test_operators_that_rules_rewrite_into_their_own_dialect_are_kept_or_simplified() -> None:
     told = call("ops", "--rules", "onnx2onnx").stdout
     assert re.search(r"^Sinh +kept$", told, re.MULTILINE)

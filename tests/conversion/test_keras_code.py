@@ -117,6 +117,7 @@ def write(case: Case, folder: Path) -> str:
     return program.text
 
 
+@pytest.mark.slow
 def test_images_have_their_channels_last(tmp_path: Path) -> None:
     text = write(CASES["images"], tmp_path)
     assert text.count("ops.transpose") == 1

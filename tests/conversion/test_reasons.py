@@ -44,6 +44,7 @@ def test_a_usual_opset_needs_no_reason(single: Single, tmp_path: Path) -> None:
     assert not nnrewrite.rewrite(source, opset=20).report.opset_reason
 
 
+@pytest.mark.slow
 def test_constants_that_take_more_room_are_named_with_their_types(single: Single, tmp_path: Path) -> None:
     halves = np.random.default_rng(0).normal(size=(64, 128)).astype(np.float16)
     source = single("DEQUANTIZE", {"w": halves}, [("FLOAT32", [64, 128])])

@@ -33,12 +33,14 @@ def test_where_nothing_leads_is_told() -> None:
         find_route("onnx", "nowhere")
 
 
+@pytest.mark.slow
 def test_a_route_of_two_steps_takes_an_opset_that_the_first_can_write() -> None:
     program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
     report = nnrewrite.rewrite(program, to="tflite").report
     assert report.opset is None and report.target_operators["CONV_2D"]
 
 
+@pytest.mark.slow
 def test_a_route_of_two_steps_changes_the_order_of_axes_once() -> None:
     program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
     plain = nnrewrite.rewrite(program, to="tflite")

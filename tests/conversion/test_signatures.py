@@ -77,6 +77,7 @@ def test_a_signature_that_is_not_there_is_told_with_those_that_are(catalogue: Ca
         nnrewrite.convert(model(catalogue, ADD, DOUBLE), signature="subtract")
 
 
+@pytest.mark.slow
 def test_all_signatures_go_to_files_of_their_own_and_are_verified(
     catalogue: Catalogue, tmp_path: Path, interpreter: Interpreter
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_target_is_a_folder_of_data(pack: Path, source: bytes) -> None:
     assert [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == [1, 4, 8, 8]
 
 
+@pytest.mark.slow
 def test_what_the_user_asks_for_goes_before_what_the_target_does(pack: Path, source: bytes) -> None:
     model = convert(source, target=f"{pack}", opset=18, layout="source")
     assert model.opset_import[0].version == 18
@@ -118,6 +119,7 @@ def test_what_a_target_changes_is_told_with_its_reasons(pack: Path) -> None:
     assert call("ops", "--target", "portable").stdout.startswith("portable: for no runtime in particular\n")
 
 
+@pytest.mark.slow
 def test_a_target_over_another_has_its_options_and_rules_but_for_those_it_leaves_out(
     source: bytes, tmp_path: Path
 ) -> None:
@@ -177,6 +179,7 @@ def test_a_target_that_is_not_there_is_a_wrong_call(source: bytes, tmp_path: Pat
 # ---- constants as they are stored
 
 
+@pytest.mark.slow
 def test_integer_weights_of_real_layers_stay_integers_in_the_file_and_are_real_when_it_is_loaded(
     single: Callable[..., bytes], tmp_path: Path
 ) -> None:
@@ -372,6 +375,7 @@ def test_what_a_target_remarks_upon_is_counted_and_refuses_nothing(source: bytes
     assert re.search(r"^  note +a Conv of rank 4 is slow: 1 node$", run.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
@@ -388,6 +392,7 @@ def test_rules_that_refuse_have_a_form_of_their_own(tmp_path: Path, rule: str, m
     assert (run.exit_code, message in run.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_rules_over_the_target_refuse_in_no_other_stage(tmp_path: Path) -> None:
     rule = 'y = Relu(x) require rank(x) > 1, "no" => y = Max(x, 0.0) test x: f32[2]'
     header = LIMITS.partition("rule images")[0]

@@ -308,6 +308,7 @@ def test_layers_that_exporters_write_out_are_found_again() -> None:
     assert "F.scaled_dot_product_attention(q, k, v, scale=1.0, enable_gqa=True)" in convert(CASES["shared_heads"])
 
 
+@pytest.mark.slow
 def test_a_norm_is_put_back_where_it_is_asked_for() -> None:
     layers = [oh.make_node("Conv", ["x", "w", "b"], ["c"]), oh.make_node("Relu", ["c"], ["y"])]
     case: Case = (layers, [real("w", 6, 4, 3, 3), real("b", 6)], [("x", [1, 4, 9, 9])])

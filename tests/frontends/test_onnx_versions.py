@@ -37,6 +37,7 @@ def test_a_model_is_written_in_the_opset_that_is_asked_for(own: int, asked: int)
     np.testing.assert_allclose(run(model.SerializeToString()), run(source), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_target_brings_older_models_to_the_first_opset_that_its_rules_read() -> None:
     source = softmax(9)
     conversion = rewrite(source, target="onnxruntime")

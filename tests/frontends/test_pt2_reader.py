@@ -53,6 +53,7 @@ def altered(name: str, change: Callable[[str, bytes], bytes | None]) -> bytes:
     return stream.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_computes_what_torch_computed(name: str) -> None:
     inputs, expected = recorded(name)
@@ -97,6 +98,7 @@ def test_state_that_stays_inside_is_no_input() -> None:
     assert len(model.graph.input) == 1
 
 
+@pytest.mark.slow
 def test_tied_weights_are_one_constant() -> None:
     graph = read("views").graph
     linear = [node for node in graph if node.op_type == "LINEAR"]

@@ -65,6 +65,7 @@ def test_zeros_are_divided_by_as_in_the_kernels() -> None:
     assert found is not None and "=> y = Reciprocal(Sqrt(x))\n" in found.text
 
 
+@pytest.mark.slow
 def test_a_rule_that_fuzzing_refuses_does_not_hold() -> None:
     identity = "LayerNormalization(input, -1.0, LayerNormalization(input, 1.0, input))"
     with Interpreter() as interpreter:

@@ -79,6 +79,7 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     assert len(re.findall("sha256-", policy)) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["layer/with/a/long/name/as/exporters/make/them/", "n" * 300 + "/"])
 def test_ten_thousand_nodes_fit_into_ten_megabytes(name: str) -> None:
     text = render(collect(Outcome("model", chain(10_000, name), chain(10_000, f"{name}after/"))))
@@ -156,6 +157,7 @@ def test_a_page_takes_the_place_of_no_model(tmp_path: Path) -> None:
     assert model.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "operator"), [("o.tflite", "RELU"), ("o/", "ReLU"), ("o.onnx", "Relu")])
 def test_a_page_shows_results_of_each_format(tmp_path: Path, name: str, operator: str) -> None:
     model, report = save(tmp_path / "m.onnx", "Relu"), tmp_path / "r.html"

@@ -100,6 +100,7 @@ def least(network: Network) -> int:
     return best
 
 
+@pytest.mark.slow
 @given(networks())
 @settings(max_examples=300, deadline=None)
 def test_no_part_waits_for_what_waits_for_it_and_those_without_a_cost_are_connected(network: Network) -> None:
@@ -185,6 +186,7 @@ def test_a_few_units_among_very_many_do_not_take_long() -> None:
     assert time.process_time() - started < 30  # trying every answer would take minutes
 
 
+@pytest.mark.slow
 @given(networks(most=12))
 @settings(max_examples=1000, deadline=None)
 def test_a_thousand_graphs_have_no_more_parts_or_bytes_than_by_greedy_merging(network: Network) -> None:

@@ -58,6 +58,7 @@ def model() -> bytes:
     return bytes(made.SerializeToString())
 
 
+@pytest.mark.slow
 def test_what_the_target_takes_is_in_parts_and_each_other_node_has_its_reason(pack: str, tmp_path: Path) -> None:
     manifest = partition(model(), pack).save(tmp_path / "out")
     parts = [step for step in manifest["steps"] if step["on"] == "device"]
@@ -68,6 +69,7 @@ def test_what_the_target_takes_is_in_parts_and_each_other_node_has_its_reason(pa
     assert manifest == json.loads((tmp_path / "out/manifest.json").read_text())
 
 
+@pytest.mark.slow
 def test_steps_compute_together_what_the_whole_does(pack: str, tmp_path: Path) -> None:
     partition(model(), pack).save(tmp_path / "out")
     x = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
@@ -85,6 +87,7 @@ def test_steps_compute_together_what_the_whole_does(pack: str, tmp_path: Path) -
     assert asked == ["part_0", "part_1"]
 
 
+@pytest.mark.slow
 def test_the_model_of_the_host_has_a_node_for_each_part(pack: str, tmp_path: Path) -> None:
     partition(model(), pack).save(tmp_path / "out")
     host = onnx.load(tmp_path / "out/host.onnx")
@@ -95,6 +98,7 @@ def test_the_model_of_the_host_has_a_node_for_each_part(pack: str, tmp_path: Pat
     ]
 
 
+@pytest.mark.slow
 def test_the_picture_has_a_box_for_each_node_with_its_part_or_the_reason(pack: str, tmp_path: Path) -> None:
     partition(model(), pack).save(tmp_path / "out")
     picture = ElementTree.parse(tmp_path / "out/partition.svg")
@@ -131,6 +135,7 @@ def branches() -> bytes:
     return bytes(made.SerializeToString())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("taken", [True, False])
 def test_bodies_are_divided_and_a_host_with_functions_runs_as_it_is(pack: str, taken: bool, tmp_path: Path) -> None:
     manifest = partition(branches(), pack).save(tmp_path / "out", functions=True)
@@ -172,6 +177,7 @@ def test_no_part_stands_between_a_tensor_without_a_type_and_its_reader(pack: str
     assert "t, which cannot leave a step" in why
 
 
+@pytest.mark.slow
 def test_models_of_opsets_before_the_rules_of_conversion_are_divided(pack: str, tmp_path: Path) -> None:
     old = onnx.ModelProto.FromString(model())
     old.opset_import[0].version = 9
@@ -180,6 +186,7 @@ def test_models_of_opsets_before_the_rules_of_conversion_are_divided(pack: str, 
     assert partition(old.SerializeToString(), pack).save(tmp_path / "out")["parts"] == 2
 
 
+@pytest.mark.slow
 def test_a_folder_written_anew_has_no_steps_of_the_partition_before(pack: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     partition(model(), pack).save(out)
@@ -192,6 +199,7 @@ def test_a_folder_written_anew_has_no_steps_of_the_partition_before(pack: str, t
     assert {file.name for file in out.glob("*.onnx")} == {*steps, "host.onnx", "mine.onnx"}
 
 
+@pytest.mark.slow
 def test_inputs_with_defaults_are_constants(pack: str, tmp_path: Path) -> None:
     given = onnx.ModelProto.FromString(model())
     given.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [8, 3, 3, 3]))
@@ -222,6 +230,7 @@ def test_a_requirement_that_fails_is_the_reason(pack: str, tmp_path: Path) -> No
     assert manifest["steps"][0]["reasons"][0]["reason"] == "only images (rule sums)"
 
 
+@pytest.mark.slow
 def test_a_target_that_says_nothing_of_parts_is_told() -> None:
     with pytest.raises(CallError, match=r"no rules of the stage support.* can be divided for .*tensorrt"):
         partition(model(), "onnxruntime")
@@ -229,6 +238,7 @@ def test_a_target_that_says_nothing_of_parts_is_told() -> None:
         partition(model(), "tensort")
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_manifest_and_a_missing_input_are_told(pack: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot be read"):
         run(tmp_path, {})
@@ -237,6 +247,7 @@ def test_a_folder_without_a_manifest_and_a_missing_input_are_told(pack: str, tmp
         run(tmp_path / "out", {})
 
 
+@pytest.mark.slow
 def test_the_command_tells_what_is_where(pack: str, tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(model())
     page = tmp_path / "page.html"
@@ -256,6 +267,7 @@ def runs(reference: Reference, path: str) -> Iterator[tuple[list[np.ndarray], li
             yield reference.run(path, [sample])[0], sample
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "target"),
     [
@@ -338,6 +350,7 @@ def stacked() -> bytes:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("functions", [False, True])
 def test_each_part_is_in_the_layout_that_its_targets_rules_ask_for(functions: bool, tmp_path: Path) -> None:
     folder = tmp_path / "last"

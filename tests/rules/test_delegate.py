@@ -33,6 +33,7 @@ def equal(source: bytes, feeds: list[np.ndarray[Any, Any]], interpreter: Interpr
     return conversion
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", CAUSES)
 @pytest.mark.parametrize("kind", ["INT8", "UINT8"])
 @pytest.mark.parametrize("channels", [3, 11])
@@ -196,6 +197,7 @@ def test_a_filter_narrower_than_its_strides_is_left_to_the_own_kernel(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operator", "bias"),
     [

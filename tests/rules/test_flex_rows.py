@@ -236,6 +236,7 @@ CASES = [
 pytestmark = pytest.mark.usefixtures("counted")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_it_means_what_is_known(case: Case, catalogue: Catalogue) -> None:
     agree(case, catalogue)

@@ -246,6 +246,7 @@ def converted(
     return [path[-1] for path in nested(model.graph)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [True, False], ids=["rows", "last"])
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("name", LAYERS)
@@ -258,6 +259,7 @@ def test_a_loop_over_a_cell_is_a_recurrent_layer(
     assert "Loop" not in found and "Gemm" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [True, False], ids=["rows", "last"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_sequence_of_any_length_is_one_layer(
@@ -271,6 +273,7 @@ def test_a_sequence_of_any_length_is_one_layer(
     assert operator in found and "Loop" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [STEPS, None], ids=["known", "any"])
 @pytest.mark.parametrize("every", [True, False], ids=["rows", "last"])
 @pytest.mark.parametrize("name", LAYERS)
@@ -287,6 +290,7 @@ def test_cells_one_behind_the_other_in_a_loop_are_layers(catalogue: Catalogue, i
     assert {"LSTM", "GRU", "RNN"} <= set(found) and "Loop" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("masked", [False, True], ids=["all", "masked"])
 @pytest.mark.parametrize("turns", [STEPS, None], ids=["known", "any"])
 @pytest.mark.parametrize("every", [True, False], ids=["rows", "last"])
@@ -315,6 +319,7 @@ def test_a_loop_that_reads_other_rows_than_it_counts_stays_a_loop(
     assert "Loop" in found and "Concat" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [True, False], ids=["rows", "last"])
 @pytest.mark.parametrize("name", ["lstm", "gru", "gru_reset_before"])
 def test_steps_one_behind_the_other_are_one_layer(
@@ -375,6 +380,7 @@ def gru_exported(b: Block, z: list[ir.Value], r: ir.Value, rb: ir.Value) -> Iter
         yield h
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
 @pytest.mark.parametrize("name", ["lstm", "gru"])
 def test_steps_of_inputs_multiplied_at_once_are_one_layer(

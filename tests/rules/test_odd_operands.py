@@ -81,6 +81,7 @@ def test_pools_of_images_without_channels_are_refused(single: Make, operator: st
     assert "of an image without channels" in said
 
 
+@pytest.mark.slow
 def test_convolutions_in_no_groups_are_refused(single: Make) -> None:
     image = ("INT8", [None, 8, 8, 0], grid(0.5))
     pool = {"stride_h": 1, "stride_w": 1, "filter_height": 2, "filter_width": 2}

@@ -213,6 +213,7 @@ def test_elements_are_moved_as_asked(operator: str, interpreter: Interpreter) ->
     agree(make(nodes, {"x": IMAGE}, list(nodes[0].output), constants), {"x": IMAGE}, interpreter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("operator", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("free", [False, True])

@@ -73,6 +73,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("given", "wanted", "body", "feeds", "left"), CASES)
 def test_what_an_operator_was_is_said_in_another_opset(
     given: int, wanted: int, body: str, feeds: dict[str, np.ndarray[Any, Any]], left: set[str] | None

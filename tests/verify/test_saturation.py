@@ -139,6 +139,7 @@ def test_signed_codes_that_come_from_no_operator_are_multiplied_as_such(single: 
     assert not nnrewrite.rewrite(product(single), target="portable").report.told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [lambda single: convolution(single, 64), depthwise])
 def test_weights_that_are_small_or_of_one_channel_are_left_as_they_are(
     single: Callable[..., bytes], made: Callable[..., bytes]

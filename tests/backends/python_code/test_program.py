@@ -69,6 +69,7 @@ def residual(count: int) -> bytes:
     return model(nodes, [*weights, tensor("head.weight", 3, 8)], [("x", ["n", 8])], ["y"])
 
 
+@pytest.mark.slow
 def test_repeated_layers_are_a_class_named_after_their_scope() -> None:
     assert (
         write(residual(4))

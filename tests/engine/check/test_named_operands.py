@@ -39,6 +39,7 @@ def words(call: object) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 def test_operands_stand_where_the_operator_has_them(tmp_path: Path) -> None:
     rule = load(tmp_path, "input: v, dims: d", "Expand(shape: d, input: v)")
     assert words(rule.equations[0].value) == ["d", "v"]

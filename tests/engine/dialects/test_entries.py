@@ -42,6 +42,7 @@ def test_a_good_entry_is_read(tmp_path: Path) -> None:
     assert {name: option.default for name, option in spec.options.items()} == {"a": 1.0, "m": "SAME"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
@@ -72,6 +73,7 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, place: str,
     assert first.startswith(f"{place}: error: {message}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
@@ -108,6 +110,7 @@ def test_what_to_do_is_told_too(tmp_path: Path, text: str, place: str, message: 
 OWN = "domain: tflite.custom, operands: [x], results: [y]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "place", "message", "help"),
     [
@@ -174,6 +177,7 @@ def test_what_comes_with_the_program_has_no_mistakes() -> None:
         assert [str(one) for one in find_mistakes(path, path.read_text(encoding="utf-8"), {})] == []
 
 
+@pytest.mark.slow
 def test_the_schema_for_editors_is_that_of_the_program_and_admits_what_comes_with_it() -> None:
     text = (OPS.parent / "editors" / "ops.schema.json").read_text(encoding="utf-8")
     assert json.loads(text) == make_schema(), (

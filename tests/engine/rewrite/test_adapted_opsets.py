@@ -14,6 +14,7 @@ def candidates(opset: int, operator: str) -> list[str]:
     return [rule.name for rule in rules.list_candidates(ADAPT, "", operator)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operator", "rule", "opset"), [("Shape", "shape_before_15", 15), ("Trilu", "lower_triangle", 14)]
 )

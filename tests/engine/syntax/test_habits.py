@@ -29,6 +29,7 @@ def told(folder: Path, clause: str = "", template: str = "Abs(x)", pattern: str 
     return f"{first.span.line}: {first.message}; {first.help}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clause", "said"),
     [
@@ -52,6 +53,7 @@ def test_habits_of_python_are_met_with_what_to_write(tmp_path: Path, clause: str
     assert told(tmp_path, clause).startswith(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "said"),
     [
@@ -84,6 +86,7 @@ def test_a_floating_point_number_is_no_integer_attribute(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.slow
 def test_what_the_pattern_never_takes_is_no_test(tmp_path: Path) -> None:
     said = told(tmp_path, pattern="SOFTMAX(x)", test=" for beta in [0.0, 2.0]")
     assert said.startswith("7: the pattern takes `beta` only where it is 0.0; an option that it does not mention must")
