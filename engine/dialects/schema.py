@@ -201,7 +201,9 @@ class _Reader:
 
     # ---- options
 
-    def _check_options(self, node: Node | None, enums: Mapping[str, Any], tables: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    def _check_options(
+        self, node: Node | None, enums: Mapping[str, Any], tables: Mapping[str, Any]
+    ) -> Iterator[Diagnostic]:
         if node is None:
             return
         if isinstance(node, yaml.ScalarNode):
