@@ -107,7 +107,7 @@ class _Writer:
         self.codes: dict[tuple[int, str | None, int], int] = {}
         self.buffers: list[npt.NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
         self.bodies: dict[ir.Graph, int] = {}
-        self.shared: dict[tuple[int, bytes], int] = {}
+        self.shared: dict[tuple[int, int], int] = {}
 
     def write_model(self, model: ir.Model) -> Record:
         graphs = [model.graph, *model.meta.get("subgraphs", ())[1:]]
@@ -142,8 +142,15 @@ class _Writer:
         }
 
     def _add_buffer(self, content: npt.NDArray[np.uint8]) -> int:
-        self.buffers.append(content)
-        return len(self.buffers) - 1
+        """The number of a buffer, the same for what is one memory."""
+        if not content.size:
+            self.buffers.append(content)
+            return len(self.buffers) - 1
+        place = content.__array_interface__["data"][0], content.size
+        if place not in self.shared:  # which no other has while the buffers are held
+            self.buffers.append(content)
+            self.shared[place] = len(self.buffers) - 1
+        return self.shared[place]
 
     def _write_graph(self, graph: ir.Graph, subgraph: _Subgraph) -> Record:
         inputs = [self._number_tensor(value, subgraph) for value in graph.inputs]
