@@ -135,7 +135,7 @@ class _Writer:
                 for code, custom, version in self.codes
             ],
             "subgraphs": subgraphs,
-            "description": model.meta.get("description", ""),
+            "description": model.meta.get("description") or None,
             "buffers": [_make_data(content, outside) for content in self.buffers],
             "metadata": metadata or None,
             "signature_defs": signatures or None,
@@ -189,7 +189,7 @@ class _Writer:
             "is_variable": True if value.meta.get("variable") else None,
             "sparsity": _write_sparsity(value.meta["sparsity"], self.dialect) if "sparsity" in value.meta else None,
             "shape_signature": signature,
-            "has_rank": True if shape is not None else None,
+            "has_rank": True if shape is not None and not len(shape) else None,  # else extents tell
         }
         quantization = value.meta.get("quantization")
         if quantization is not None:
