@@ -102,7 +102,9 @@ def _list_methods(graphs: list[ir.Graph], dialect: Dialect) -> tuple[str, ...]:
     found: Counter[str] = Counter()
     lacking: set[str] = set()
     for node in (node for graph in graphs for node in graph):
-        spec = dialect.find_operator(node.op_type) if node.domain == dialect.domain else None
+        spec = dialect.find_operator(node.op_type)
+        if spec is not None and spec.domain != node.domain:
+            spec = None
         if spec is not None and spec.role == "copy":
             continue
         if spec is None or spec.facts.micro is None:

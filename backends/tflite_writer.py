@@ -107,7 +107,7 @@ class _Writer:
         self.codes: dict[tuple[int, str | None, int], int] = {}
         self.buffers: list[npt.NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
         self.bodies: dict[ir.Graph, int] = {}
-        self.shared: dict[tuple[int, bytes], int] = {}
+        self.shared: dict[tuple[int, int], int] = {}
 
     def write_model(self, model: ir.Model) -> Record:
         graphs = [model.graph, *model.meta.get("subgraphs", ())[1:]]
@@ -135,15 +135,22 @@ class _Writer:
                 for code, custom, version in self.codes
             ],
             "subgraphs": subgraphs,
-            "description": model.meta.get("description", ""),
+            "description": model.meta.get("description") or None,
             "buffers": [_make_data(content, outside) for content in self.buffers],
             "metadata": metadata or None,
             "signature_defs": signatures or None,
         }
 
     def _add_buffer(self, content: npt.NDArray[np.uint8]) -> int:
-        self.buffers.append(content)
-        return len(self.buffers) - 1
+        """The number of a buffer, the same for what is one memory."""
+        if not content.size:
+            self.buffers.append(content)
+            return len(self.buffers) - 1
+        place = content.__array_interface__["data"][0], content.size
+        if place not in self.shared:  # which no other has while the buffers are held
+            self.buffers.append(content)
+            self.shared[place] = len(self.buffers) - 1
+        return self.shared[place]
 
     def _write_graph(self, graph: ir.Graph, subgraph: _Subgraph) -> Record:
         inputs = [self._number_tensor(value, subgraph) for value in graph.inputs]
@@ -182,7 +189,7 @@ class _Writer:
             "is_variable": True if value.meta.get("variable") else None,
             "sparsity": _write_sparsity(value.meta["sparsity"], self.dialect) if "sparsity" in value.meta else None,
             "shape_signature": signature,
-            "has_rank": True if shape is not None else None,
+            "has_rank": True if shape is not None and not len(shape) else None,  # else extents tell
         }
         quantization = value.meta.get("quantization")
         if quantization is not None:

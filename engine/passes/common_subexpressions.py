@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import TRAINED, read_initializer
+from ..base.quantization import read_quantization
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect
 from ..rewrite.stages import RECOVER
@@ -55,13 +56,18 @@ def merge_constants(graph: ir.Graph) -> None:
         if tensor is None or value.is_graph_input() or value.is_graph_output() or tensor.dtype == ir.DataType.STRING:
             continue
         if tensor.size > _COMPARED:
-            large.setdefault((value.meta.get(TRAINED), tensor.dtype, tuple(tensor.shape)), []).append(value)
+            large.setdefault(_describe(value, tensor), []).append(value)
             continue
-        key = value.meta.get(TRAINED), tensor.dtype, tuple(tensor.shape), tensor.tobytes()
+        key = *_describe(value, tensor), tensor.tobytes()
         _merge(value, known.setdefault(key, value), graph)
     for alike in large.values():
         if len(alike) > 1:
             _merge_large(alike, graph)
+
+
+def _describe(value: ir.Value, tensor: ir.TensorProtocol) -> tuple[Hashable, ...]:
+    """What constants of equal elements may differ in: codes stand for numbers by a grid."""
+    return value.meta.get(TRAINED), tensor.dtype, tuple(tensor.shape), read_quantization(value)
 
 
 def _merge_large(values: Sequence[ir.Value], graph: ir.Graph) -> None:
@@ -93,7 +99,8 @@ def merge_nodes(graph: ir.Graph, dialect: Dialect) -> None:
     known: dict[Hashable, list[ir.Node]] = {}
     for node in graph:
         # Nearly all nodes differ in these, so that attributes are seldom looked at.
-        key = node.op_type, node.domain, len(node.outputs), node.inputs
+        results = tuple((one.dtype, read_quantization(one)) for one in node.outputs)
+        key = node.op_type, node.domain, results, node.inputs
         others = known.setdefault(key, [])
         earlier = (
             next((other for other in others if _list_attributes(other) == _list_attributes(node)), None)

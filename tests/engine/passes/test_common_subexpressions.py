@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 import pytest
+from nnrewrite.engine.base.quantization import KEY, read_grid
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.common_subexpressions import merge_constants, merge_nodes
 
@@ -81,3 +82,16 @@ def test_of_equal_large_constants_one_is_left(catalogue: Catalogue) -> None:
     assert sorted(made.initializers) == ["c0", "c1"]
     merge_nodes(made, catalogue.find_dialect("onnx"))
     assert len(made) == 2
+
+
+def test_codes_on_two_grids_are_two_constants() -> None:
+    values = []
+    for name, step in (("a", 0.5), ("b", 0.25), ("c", 0.5)):
+        value = ir.Value(name=name, shape=ir.Shape([1]), type=ir.TensorType(ir.DataType.INT8))
+        value.const_value = ir.Tensor(np.array([3], np.int8), name=name)
+        value.meta[KEY] = read_grid(np.array(step), np.array(0))
+        values.append(value)
+    nodes = [ir.Node("", "Neg", [value], num_outputs=1) for value in values]
+    made = ir.Graph([], [node.outputs[0] for node in nodes], nodes=nodes, initializers=values, name="g")
+    merge_constants(made)
+    assert [*made.initializers] == ["a", "b"]
