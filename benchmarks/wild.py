@@ -175,7 +175,7 @@ def build(folder: Path, name: str, seed: int, count: int) -> None:
     script, environment = GENERATORS[name]
     command = [python(environment), HERE / script, folder / name, "--seed", str(seed), "--count", str(count)]
     with (folder / f"{name}.log").open("a") as log:
-        subprocess.run(command, check=True, stdout=log, stderr=log)
+        subprocess.run([str(part) for part in command], check=True, stdout=log, stderr=log)
 
 
 def show(rows: list[tuple[Path, Outcome]]) -> Iterator[str]:
