@@ -379,11 +379,11 @@ class Builder:
         return self.make(None, spec, [value], [name_type(target, spec, dtype)], 1)[0]
 
     def _inherit(self, node: ir.Node) -> bool:
-        """A node rebuilt in the source dialect has the type that the one it replaces had; whether it is one."""
+        """A rebuilt node has the type of that which it replaces, its shape where rules infer; whether it is one."""
         rebuilt = (node.domain, node.op_type) == (self._root.domain, self._root.op_type) and not any(find_bodies(node))
         if rebuilt:
             for output, old in zip(node.outputs, self._root.outputs, strict=False):
-                output.type = old.type
+                output.type, output.shape = old.type, old.shape if self._settle is not None else None
                 output.meta.update(old.meta)
         return rebuilt
 

@@ -238,7 +238,7 @@ CASES: dict[str, Case] = {
         [
             oh.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
             oh.make_node("Transpose", ["q"], ["t"]),
-            oh.make_node("DequantizeLinear", ["t", "s", "z"], ["y"]),
+            oh.make_node("Cast", ["t"], ["y"], to=onnx.TensorProto.FLOAT),
         ],
         [onh.from_array(np.array(0.05, np.float32), "s"), onh.from_array(np.array(3, np.uint8), "z")],
         [("x", [2, 3])],
@@ -328,6 +328,19 @@ def test_what_was_quantized_is_rounded_where_it_is_asked_for() -> None:
     case: Case = (nodes, grid, [("x", [2, 3])])
     assert "quantize" not in convert(case)
     assert "torch.fake_quantize_per_tensor_affine(x, 0.05, 3, -128, 127)" in convert(case, fake_quantize=True)
+
+
+def test_codes_that_are_read_by_another_step_are_other_numbers() -> None:
+    nodes = [
+        oh.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        oh.make_node("DequantizeLinear", ["q", "n", "z"], ["r"]),
+        oh.make_node("Add", ["v", "r"], ["y"]),
+    ]
+    steps = [onh.from_array(np.array(one, np.float32), name) for name, one in (("s", 0.5), ("n", -0.5))]
+    case: Case = (nodes, [*steps, onh.from_array(np.array(3, np.int8), "z")], [("x", [2, 3]), ("v", [2, 3])])
+    assert "return v - x" in convert(case)
+    rounded = "torch.fake_quantize_per_tensor_affine(x, 0.5, 3, -128, 127)"
+    assert f"return v - {rounded}" in convert(case, fake_quantize=True)
 
 
 @pytest.mark.parametrize("to", ["torch", "keras"])
