@@ -55,7 +55,10 @@ def test_inputs_lie_beyond_where_an_operator_cuts_off() -> None:
         return any(array.dtype == np.float32 and (array > 6).any() for array in drawn[1])
 
     model, (x,) = find(models("RELU6", inputs=True), is_cut, settings=chosen)
-    assert [value.shape.numpy() for value in read(model, load()).graph.inputs] == [x.shape]
+    (value,) = read(model, load()).graph.inputs
+    assert value.shape is not None and len(value.shape) == x.ndim
+    known = [(extent, given) for extent, given in zip(value.shape, x.shape, strict=True) if isinstance(extent, int)]
+    assert all(extent == given for extent, given in known)
 
 
 def test_a_model_that_fails_is_made_small() -> None:

@@ -90,7 +90,7 @@ def running() -> Iterator[Case]:
         turned = np.flip(x, axis) if reverse else x
         for name, function, start in (
             ("FlexCumprod", np.multiply, 1),
-            ("FlexCumulativeLogsumexp", np.logaddexp, np.finfo(np.float32).min),
+            ("FlexCumulativeLogsumexp", np.logaddexp, -np.inf),
         ):
             found = function.accumulate(turned, axis)
             if exclusive:

@@ -50,7 +50,7 @@ def test_rule(rules: tuple[str, ...], subject: Subject, oracles: dict[tuple[str,
     with hold_files():  # no longer: other tests of this process write packs
         tally = examine(subject, oracle, EXAMPLES or RULES[rules], SEED)
         if tally.idle:
-            tally.add(examine(subject, oracle, 80, f"{SEED} once more", until=True))
+            tally.add(examine(subject, oracle, 240, f"{SEED} once more", until=True))
     problem = tally.explain_problem()
     if OLDER and not tally.tried and "the evaluator fails" in problem:
         pytest.skip(f"the evaluator of an older onnx than 1.23 cannot: {problem}")
