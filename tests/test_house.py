@@ -65,6 +65,7 @@ def test_no_rule_speaks_of_scales_or_zero_points() -> None:
     assert not spoken
 
 
+@pytest.mark.slow
 def test_modules_are_of_a_size_to_be_read_at_once() -> None:
     long = {str(file): len((ROOT / file).read_text().splitlines()) for file, _ in sources(*FOLDERS)}
     assert not {file: lines for file, lines in long.items() if lines > 400}

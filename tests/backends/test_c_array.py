@@ -24,6 +24,7 @@ def build(*operators: str) -> bytes:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
 
 
+@pytest.mark.slow
 def test_sources_hold_the_model_and_register_what_it_needs(tmp_path: Path) -> None:
     model = build("Tanh", "Sigmoid", "Tanh")
     nnrewrite.rewrite(model, to="tflite", target="tflm").save(tmp_path / "m.tflite")

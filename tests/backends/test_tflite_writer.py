@@ -183,6 +183,7 @@ lists = st.lists(st.integers(-9, 1 << 40), max_size=4) | st.lists(st.text(max_si
 floats = st.lists(st.floats(allow_nan=False), min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text("abc_", min_size=1, max_size=5), numbers | lists | floats, max_size=5))
 def test_any_options_of_a_custom_operator_are_read_back(options: dict[str, Any]) -> None:
     attributes = {name: flat for name, value in options.items() if (flat := attribute_of(name, value)) is not None}

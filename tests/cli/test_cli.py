@@ -384,6 +384,7 @@ def test_an_opset_that_no_rule_is_for_exits_with_two(folder: Path, relu: bytes) 
     assert files(folder) == ["net.tflite"]
 
 
+@pytest.mark.slow
 def test_mistakes_in_rules_are_printed_with_their_places(folder: Path, relu: bytes) -> None:
     Path("net.tflite").write_bytes(relu)
     Path("pack").mkdir()
@@ -510,6 +511,7 @@ def test_help_names_the_options_and_imports_nothing_heavy() -> None:
     assert (imported.returncode, imported.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_conversion_does_not_import_what_only_verification_needs(folder: Path, relu: bytes) -> None:
     Path("net.tflite").write_bytes(relu)
     script = (

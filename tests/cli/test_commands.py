@@ -209,6 +209,7 @@ def test_a_trace_of_a_node_that_is_not_there_says_so(model: Path) -> None:
     assert "--trace: no node or value is called output; did you mean output_0?" in result.stderr
 
 
+@pytest.mark.slow
 def test_what_a_pack_takes_the_place_of_is_said(model: Path, pack: Path) -> None:
     result = call("--rules", "tflite2onnx", "--rules", "pack", model.name)
     assert result.exit_code == 0

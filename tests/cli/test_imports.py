@@ -50,6 +50,7 @@ def test_a_conversion_imports_nothing_heavy(folder: Path) -> None:
     assert (folder / "net.onnx").exists()
 
 
+@pytest.mark.slow
 def test_symbolic_extents_can_still_be_computed_with(folder: Path) -> None:
     then = """
 import onnx_ir as ir

@@ -149,6 +149,7 @@ def test_errors_are_documents_too(
     assert document["command"] == (arguments[0] if arguments and arguments[0] in COMMANDS else "convert")
 
 
+@pytest.mark.slow
 def test_operators_targets_and_nodes_are_objects(folder: Path, call: Callable[..., dict[str, Any]]) -> None:
     (one,) = call("ops", "conv_2d")["results"]
     assert (one["name"], one["code"]) == ("CONV_2D", 3) and 18 in one["opsets"]

@@ -76,6 +76,7 @@ def test_a_full_device_is_told_in_one_line(folder: Path, arguments: tuple[str, .
     )
 
 
+@pytest.mark.slow
 def test_a_pipe_that_is_closed_ends_the_command_in_silence(folder: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -166,6 +167,7 @@ def test_the_document_of_an_interrupted_call_has_what_was_finished(folder: Path,
     assert (told["kind"], told["message"]) == ("Interrupted", "interrupted: 2 of 5 models converted")
 
 
+@pytest.mark.slow
 def test_a_trace_that_nobody_reads_on_ends_without_a_word(tmp_path: Path, single: Callable[..., bytes]) -> None:
     (tmp_path / "net.tflite").write_bytes(single("ABS", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])]))
     begun = subprocess.Popen(

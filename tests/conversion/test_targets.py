@@ -360,6 +360,7 @@ def test_a_refusal_names_operator_tensor_rule_and_place(tmp_path: Path, single: 
     assert convert(source, target=f"{tmp_path}").graph.node
 
 
+@pytest.mark.slow
 def test_what_a_target_remarks_upon_is_counted_and_refuses_nothing(source: bytes, tmp_path: Path) -> None:
     rule = (
         'rule slow stage accept { y = Conv(x, w, _b?) {..} where rank(x) == 4 remark "a Conv of rank {rank} is slow" }'
@@ -415,6 +416,7 @@ def test_rules_over_the_target_refuse_in_no_other_stage(tmp_path: Path) -> None:
         assert f"{said} nothing in stage simplify" in call("check", f"{tmp_path}").stderr
 
 
+@pytest.mark.slow
 def test_a_target_without_rules_is_checked(tmp_path: Path) -> None:
     (tmp_path / "target.yaml").write_text("options: {opset: 17}")
     run = call("check", f"{tmp_path}")

@@ -231,6 +231,7 @@ def vector_of_one(target: int, start: int, many: int) -> bytes:
     return struct.pack(f"<{many + 1}I", many, *(target - (start + 4 + 4 * i) for i in range(many)))
 
 
+@pytest.mark.slow
 def test_a_small_file_cannot_ask_for_much_memory(catalogue: Catalogue) -> None:
     """Ten thousand subgraphs that are all the same one, which has ten thousand operators that are all the same."""
     many = 10_000

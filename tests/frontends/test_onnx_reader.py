@@ -78,6 +78,7 @@ def test_an_outline_leaves_out_large_tensors_and_nothing_else() -> None:
     assert {entry.key for entry in found.graph.initializer[0].external_data} == {"location", "offset", "length"}
 
 
+@pytest.mark.slow
 @given(data=st.binary(max_size=200), place=st.integers(0, 150))
 @settings(max_examples=200, deadline=None)
 def test_bytes_that_are_no_model_are_refused_in_one_line(data: bytes, place: int) -> None:
@@ -358,6 +359,7 @@ def test_an_order_of_other_axes_than_there_are_is_refused() -> None:
         rewrite(onnx.parser.parse_model(text).SerializeToString())
 
 
+@pytest.mark.slow
 def test_damaged_models_are_rewritten_or_refused_in_one_line() -> None:
     text = """<ir_version: 8, opset_import: ["": 18]> net (float[2, 3, 8, 8] x, bool c) => (float[N, M, K] y)
       <int64[3] s = {2, 4, -1}> {

@@ -185,6 +185,7 @@ def test_a_file_that_was_cut_off_is_said_to_be_truncated() -> None:
         nnrewrite.convert((FOLDER / "views.pt2").read_bytes()[:-100])
 
 
+@pytest.mark.slow
 def test_a_member_that_would_unpack_without_bound_is_refused() -> None:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:

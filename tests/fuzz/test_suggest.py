@@ -75,6 +75,7 @@ def test_a_rule_that_fuzzing_refuses_does_not_hold() -> None:
             assert is_sound(text, "demo", [], interpreter, 0) is right
 
 
+@pytest.mark.slow
 def test_it_says_that_none_is_found() -> None:
     result = call("LSTM")
     assert result.exit_code == 1 and result.stdout == "LSTM: none found\n"
@@ -83,6 +84,7 @@ def test_it_says_that_none_is_found() -> None:
     assert document["diagnostics"][0]["message"] == "LSTM: none found"
 
 
+@pytest.mark.slow
 def test_an_operator_with_a_rule_is_searched_as_if_it_had_none() -> None:
     result = call("lstm", "--time", "1")
     assert "LSTM has a rule already" in result.stderr and "searched as if it had none" in result.stderr

@@ -105,6 +105,7 @@ def save(path: Path, *operators: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_conversion_writes_its_page(tmp_path: Path) -> None:
     model, report = save(tmp_path / "m.onnx", "Relu"), tmp_path / "r.html"
     done = CliRunner().invoke(command, [f"{model}", "-o", f"{tmp_path / 'o.onnx'}", "--report", f"{report}", "--quiet"])

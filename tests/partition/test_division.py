@@ -126,6 +126,7 @@ def test_there_are_no_fewer_parts_in_which_the_same_units_could_run(network: Net
     assert found == fewest <= count_parts(find_parts(replace(network, part_cost=0), network.supported))
 
 
+@pytest.mark.slow
 @given(networks())
 @settings(max_examples=300, deadline=None)
 def test_steps_run_everything_once_and_nothing_before_what_it_reads(network: Network) -> None:
@@ -144,6 +145,7 @@ def test_small_graphs_are_divided_at_the_least_cost_there_is(network: Network) -
     assert divide(network).cost == least(network)
 
 
+@pytest.mark.slow
 @given(networks(most=12, part_cost=False))
 @settings(max_examples=150, deadline=None)
 def test_the_cut_is_exact_where_parts_cost_nothing(network: Network) -> None:

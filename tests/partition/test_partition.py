@@ -170,6 +170,7 @@ def untyped_between() -> bytes:
     return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
 
 
+@pytest.mark.slow
 def test_no_part_stands_between_a_tensor_without_a_type_and_its_reader(pack: str, tmp_path: Path) -> None:
     manifest = partition(untyped_between(), pack).save(tmp_path / "out")
     assert [step["on"] for step in manifest["steps"]] == ["host"]
@@ -210,6 +211,7 @@ def test_inputs_with_defaults_are_constants(pack: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(run(tmp_path / "out", {"x": x})["y"], whole, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_strings_are_text_to_the_runtime_whether_bytes_or_text_are_given(pack: str, tmp_path: Path) -> None:
     strings = [helper.make_tensor_value_info(name, TensorProto.STRING, [2]) for name in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "net", strings[:1], strings[1:])
@@ -219,6 +221,7 @@ def test_strings_are_text_to_the_runtime_whether_bytes_or_text_are_given(pack: s
         assert run(tmp_path, {"x": np.array(given, dtype=object)})["y"].tolist() == ["a", "\u00e9"]
 
 
+@pytest.mark.slow
 def test_a_requirement_that_fails_is_the_reason(pack: str, tmp_path: Path) -> None:
     flat = onnx.ModelProto.FromString(model())
     del flat.graph.node[:]
@@ -312,6 +315,7 @@ def test_a_constant_that_only_the_host_reads_is_not_computed_on_the_device(pack:
     assert [step["on"] for step in manifest["steps"]] == ["host"] and manifest["bytes_moved"] == 0
 
 
+@pytest.mark.slow
 def test_sizes_that_are_known_at_run_time_alone_stay_free(pack: str, tmp_path: Path) -> None:
     source = onnx.ModelProto.FromString(model())
     for value in (*source.graph.input, *source.graph.output):
@@ -325,6 +329,7 @@ def test_sizes_that_are_known_at_run_time_alone_stay_free(pack: str, tmp_path: P
         np.testing.assert_allclose(run(tmp_path / "out", {"x": x})["y"], session.run(None, {"x": x})[0], 1e-5, 1e-6)
 
 
+@pytest.mark.slow
 def test_a_part_of_too_few_nodes_goes_back_and_says_so(pack: str, tmp_path: Path) -> None:
     (Path(pack) / "target.yaml").write_text("partition: {gain: 1000000, part: 10, least: 2}\n")
     manifest = partition(model(), pack).save(tmp_path / "out")

@@ -205,6 +205,7 @@ def test_the_edge_tpu_takes_nothing_of_real_numbers(model: Path, tmp_path: Path)
     assert "the Edge TPU computes MUL of quantized 8 bits, this is f32" in json.dumps(manifest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zero", [0, 3])
 def test_what_makes_weights_real_is_where_they_are_read(zero: int) -> None:
     """With zero points that TensorRT lacks the convolution alone is on the device, with what makes its weights real."""

@@ -228,6 +228,7 @@ CASES = [*elementwise(), *several(), *rearranging(), *windows()]
 pytestmark = pytest.mark.usefixtures("counted")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_it_means_what_numpy_says(case: Case, catalogue: Catalogue) -> None:
     agree(case, catalogue)

@@ -148,6 +148,7 @@ def test_layers_with_weights_compute_with_codes(kind: str, interpreter: Interpre
     check(model, {word for layer in LAYERS.values() for word in layer[-1].split()}, interpreter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TYPES)
 def test_functions_pairs_and_moves_compute_with_codes(kind: str, interpreter: Interpreter) -> None:
     model = Model(kind)

@@ -90,6 +90,7 @@ ELEMENTWISE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", ELEMENTWISE.split())
 def test_functions_of_one_number_are_computed_alike(operator: str, interpreter: Interpreter) -> None:
     x = draw(2, 3, 4, low=0.1, high=2.0)

@@ -36,6 +36,7 @@ def test_an_original_that_does_not_load_is_no_verdict() -> None:
         compare_models(broken.SerializeToString(), model("Relu", [4]))
 
 
+@pytest.mark.slow
 def test_a_result_of_tensorflow_lite_is_run_by_the_interpreter(tmp_path: Path) -> None:
     rewrite(model("Relu", [1, 4]), to="tflite").save(tmp_path / "net.tflite")
     assert compare_models(model("Relu", [1, 4]), tmp_path / "net.tflite").passed

@@ -215,6 +215,7 @@ def test_a_precise_runtime_takes_weights_that_several_nodes_read_as_real_numbers
         assert found.tolist() == [[round(2 * 255 * 127 / 512)]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [hybrid])
 def test_a_tensor_is_compared_as_if_nothing_saturated(
     single: Callable[..., bytes], interpreter: Interpreter, made: Callable[..., bytes]

@@ -416,6 +416,7 @@ def test_a_model_that_a_runtime_refuses_is_no_verdict() -> None:
         compare_models(tflite("NoSuchOperator"), ported("output_0 = Relu(x0)"))
 
 
+@pytest.mark.slow
 def test_a_worker_serves_many_models() -> None:
     with Interpreter() as interpreter:
         for operator, twin in (("RELU", "Relu"), ("ABS", "Abs"), ("NEG", "Neg")):

@@ -53,6 +53,7 @@ def test_optional_operands_that_no_name_stands_for_are_left_out(tmp_path: Path) 
     assert [isinstance(a.value, tree.Literal) and a.value.value for a in call.arguments] == [False, None, 6.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "template", "message", "help"),
     [

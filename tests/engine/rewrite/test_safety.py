@@ -135,6 +135,7 @@ def chain(catalogue: Catalogue, operators: Iterable[str]) -> bytes:
     return b"".join([tflite_writer.write(ir.Model(graph, ir_version=10), catalogue)])
 
 
+@pytest.mark.slow
 def test_depth_needs_no_stack(catalogue: Catalogue) -> None:
     found = pipeline.rewrite(chain(catalogue, ["RELU", "ADD", "TANH", "SUB"] * 500))
     assert sum(found.report.target_operators.values()) == 2000

@@ -76,6 +76,7 @@ def test_habits_in_templates_are_met_with_what_to_write(tmp_path: Path, template
     assert told(tmp_path, template=template).startswith(f"6: {said}")
 
 
+@pytest.mark.slow
 def test_a_floating_point_number_is_no_integer_attribute(tmp_path: Path) -> None:
     said = "attribute `axis` of `Softmax` is int64, and this is a floating-point number; `int(beta)` is an integer"
     options = {"pattern": "SOFTMAX(x) {beta}", "test": " for beta in [1.0]"}

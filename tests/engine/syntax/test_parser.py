@@ -45,6 +45,7 @@ def shown(node: tree.Expression) -> str:
     raise AssertionError(node)
 
 
+@pytest.mark.slow
 def test_the_grammar_has_no_conflicts() -> None:
     pytest.importorskip("interegular")
     lark.Lark(GRAMMAR.read_text(encoding="utf-8"), parser="lalr", strict=True, maybe_placeholders=True)
