@@ -93,14 +93,16 @@ class Fold:
                     self._run(module.enter_body(graph), Known(known), growth)
                 merge_results(node, spec)
                 continue
-            inferred = None if _is_settled(node, module.opset) else _infer(node, spec, module)
+            settled = _is_settled(node, module.opset)
+            inferred = None if settled else _infer(node, spec, module)
             if inferred is not None:
                 _describe(node, inferred)
                 found = _compute(node, spec, module, inferred, growth)
                 _replace(node, found, module)
-                if not any(one is not None for one in found) and any(v and v.const_value is None for v in node.inputs):
+                varies = any(value is not None and value.const_value is None for value in node.inputs)
+                if varies and all(one is None for one in found):
                     node.meta[_SETTLED] = _list_facts(node, module.opset)
-            if inferred is not None or _SETTLED in node.meta:
+            if settled or inferred is not None:
                 equal = known.find(node, spec, module)
                 if equal is not None and not node.outputs[0].is_graph_output():
                     ir.convenience.replace_all_uses_with(node.outputs[0], equal)
@@ -123,13 +125,8 @@ def _list_facts(node: ir.Node, opset: int) -> list[object]:
 def _is_settled(node: ir.Node, opset: int) -> bool:
     """Whether nothing has changed since it was found that the results of a node are no constants."""
     before = node.meta.get(_SETTLED)
-    if before is None:
-        return False
-    facts = _list_facts(node, opset)
-    if len(facts) == len(before) and all(map(operator.is_, facts, before)):
-        return True
-    del node.meta[_SETTLED]
-    return False
+    facts = _list_facts(node, opset) if before is not None else []
+    return before is not None and len(facts) == len(before) and all(map(operator.is_, facts, before))
 
 
 @dataclass(slots=True)
