@@ -5,7 +5,6 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.startup import dataclass
-from ..dialects.operators import OperatorSpec
 from .base import Module, Visit
 from .variables import ASSIGN, INITIALIZE, READ, VARIABLE
 
@@ -55,34 +54,30 @@ class KeepState:
             initial = ir.Value(name=f"{name}/initial", type=begun.type, shape=begun.shape, const_value=content)
             first.register_initializer(initial)
             handle = _make_handle(module, name)
-            first.extend([handle, ir.Node(*_find(module, ASSIGN), [handle.outputs[0], initial], num_outputs=0)])
+            first.extend([handle, ir.Node(*_find_role(module, ASSIGN), [handle.outputs[0], initial], num_outputs=0)])
             handle = _make_handle(module, name)
-            read = ir.Node(*_find(module, READ), [handle.outputs[0]], num_outputs=1)
+            read = ir.Node(*_find_role(module, READ), [handle.outputs[0]], num_outputs=1)
             value = read.outputs[0]
             value.name, value.type, value.shape = name, begun.type, begun.shape
             value.meta.update(begun.meta)
             begun.name = None
             ir.convenience.replace_all_uses_with(begun, value, replace_graph_outputs=True)
             _insert_first(graph, [handle, read])
-            last.append(ir.Node(*_find(module, ASSIGN), [handle.outputs[0], end], num_outputs=0))
+            last.append(ir.Node(*_find_role(module, ASSIGN), [handle.outputs[0], end], num_outputs=0))
             graph.outputs.remove(end)
         graph.extend(last)
-        spec = _find_spec(module, INITIALIZE)
+        spec = module.target.find_role(INITIALIZE)
         option = next(name for name, one in spec.options.items() if "subgraph" in one.type)
         _insert_first(graph, [ir.Node(spec.domain, spec.name, [], [ir.AttrGraph(option, first)], num_outputs=0)])
 
 
-def _find_spec(module: Module, role: str) -> OperatorSpec:
-    return module.target.find_role(role)
-
-
-def _find(module: Module, role: str) -> tuple[str, str]:
-    spec = _find_spec(module, role)
+def _find_role(module: Module, role: str) -> tuple[str, str]:
+    spec = module.target.find_role(role)
     return spec.domain, spec.name
 
 
 def _make_handle(module: Module, name: str) -> ir.Node:
-    spec = _find_spec(module, VARIABLE)
+    spec = module.target.find_role(VARIABLE)
     handle = ir.Node(spec.domain, spec.name, [], [ir.AttrString(_NAME, name)], num_outputs=1)
     handle.outputs[0].name, handle.outputs[0].shape = f"{name}/handle", ir.Shape([])
     handle.outputs[0].meta["type"] = _HANDLE
