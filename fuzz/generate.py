@@ -123,7 +123,7 @@ class CaseBuilder:
             operands.pop()
         step = Step(spec, tuple(operands), options)
         targets = () if equation is None else equation.targets
-        types = results.list_types(self.choices, self.subject, self.named, step, kinds)
+        types = results.list_types(self.choices, self.subject, step, kinds)
         step = self.settle(step, results.list_counts(step, targets), types, quantities.list_result_grids)
         # What depends on positions known at run time only has extents that no file could tell.
         if any(value is not None and value.fed and kinds.is_index(p) for p, value in enumerate(step.operands)):

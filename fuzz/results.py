@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -33,9 +32,7 @@ def list_counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
     return [least]
 
 
-def list_types(
-    choices: Choices, subject: Subject, named: Mapping[str, Any], step: Step, kinds: Admitted
-) -> list[ir.DataType]:
+def list_types(choices: Choices, subject: Subject, step: Step, kinds: Admitted) -> list[ir.DataType]:
     """Types to try for results: what ops.yaml or an option says, those of operands, then the usual ones.
 
     Weights may be narrower than what they weigh, and no result has their type then: kernels that let it pass are wrong.
@@ -43,8 +40,10 @@ def list_types(
     weights = step.operator.facts.channels
     weighed = {place for place, operand in enumerate(step.operator.operands) if operand.name in weights}
     said = [choices.pick(names) for names in kinds.results[:1] if names]
-    tensor = {name for name, option in step.operator.options.items() if option.type == "TensorType"} & named.keys()
-    types = [subject.reads.types[named[name]]["dtype"] for name in sorted(tensor)]
+    spec = step.operator
+    naming = [name for name in step.options if name in spec.options and spec.options[name].type == "TensorType"]
+    ordered = sorted(naming, key=lambda name: (name != spec.facts.names_type, name))
+    types = [subject.reads.types[step.options[name]]["dtype"] for name in ordered]
     typed = [ir.DataType[dtype] for dtype in types if dtype is not None]
     data = sorted(
         (place for place, value in enumerate(step.operands) if value is not None), key=lambda p: kinds.is_index(p)

@@ -665,5 +665,13 @@ def test_no_result_is_tried_of_the_type_that_only_weights_have(catalogue: Catalo
         for dtype in (ir.DataType.INT16, ir.DataType.INT8)
     )
     subject = found(("tflite2onnx",), "fully_connected")
-    tried = results.list_types(Choices.make_seeded(0), subject, {}, Step(spec, (x, w), {}), read_admitted(spec))
+    tried = results.list_types(Choices.make_seeded(0), subject, Step(spec, (x, w), {}), read_admitted(spec))
     assert (tried[0], ir.DataType.INT8 in tried) == (ir.DataType.INT16, False)
+
+
+def test_the_type_that_an_option_names_is_tried_first_as_the_result(catalogue: Catalogue) -> None:
+    spec = catalogue.find_dialect("tflite").operators["CAST"]
+    x = Value("x", ir.DataType.INT32, np.zeros((2, 1), np.int32))
+    subject = found(("onnx2tflite", "litert"), "indices_made_wide")
+    step = Step(spec, (x,), {"in_data_type": "INT32", "out_data_type": "INT64"})
+    assert results.list_types(Choices.make_seeded(0), subject, step, read_admitted(spec))[0] is ir.DataType.INT64
