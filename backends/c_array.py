@@ -95,7 +95,7 @@ def encode(output: Output) -> Encoded:
     graphs = [output.graph, *output.graph.subgraphs()]
     methods = _list_methods(graphs, output.dialect)
     arena = sum(plan_memory(graph).size for graph in graphs) + _count_kept(graphs)
-    return Encoded(tflite_file.encode(output).encode(), methods, arena)
+    return Encoded(tflite_file.encode(output, recorded=False).encode(), methods, arena)
 
 
 def _list_methods(graphs: list[ir.Graph], dialect: Dialect) -> tuple[str, ...]:

@@ -39,10 +39,11 @@ class Encoded:
         return b"".join(self.contents)
 
 
-def encode(output: Output) -> Encoded:
+def encode(output: Output, recorded: bool = True) -> Encoded:
     """Encode a graph as a model, with one signature that has the names of its inputs and outputs.
 
     Graphs that its nodes call are those of the model that it is made of, as is what that says of signatures and more.
+    Which rule made each operator stands beside it where it is to be `recorded`.
 
     Raises ModelError where the format cannot hold the graph.
     """
@@ -61,7 +62,7 @@ def encode(output: Output) -> Encoded:
             known = around["signatures"]
             model.meta["signatures"] = tuple(_rename(one, results) if one.subgraph == 0 else one for one in known)
     catalogue = Catalogue({output.dialect.name: output.dialect})
-    return Encoded(list(tflite_writer.write_parts(model, catalogue)))
+    return Encoded(list(tflite_writer.write_parts(model, catalogue, recorded=recorded)))
 
 
 def _rename(signature: Signature, results: Mapping[str, str]) -> Signature:

@@ -18,6 +18,7 @@ from ..engine.base.quantization import Quantization
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, Option
 from ..engine.dialects.versions import find_version
+from ..engine.rewrite.origins import RECORD, encode_origins
 from ..frontends import custom, option
 from ..frontends.constant import Sparsity
 from ..frontends.flatbuffer_reader import make_schema
@@ -41,11 +42,16 @@ def write(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> bytes
     return b"".join(write_parts(model, catalogue, inline))
 
 
-def write_parts(model: ir.Model, catalogue: Catalogue, inline: int = _INLINE) -> Iterator[flatbuffer_writer.Buffer]:
-    """Write as `write` does, in parts to be put one behind the other; constants behind the tables are not copied."""
+def write_parts(
+    model: ir.Model, catalogue: Catalogue, inline: int = _INLINE, recorded: bool = True
+) -> Iterator[flatbuffer_writer.Buffer]:
+    """Write as `write` does, in parts to be put one behind the other; constants behind the tables are not copied.
+
+    Which rule made each operator stands beside the model where it is to be `recorded`.
+    """
     dialect = catalogue.find_dialect("tflite")
     with pause_collection():
-        record = _Writer(dialect, inline).write_model(model)
+        record = _Writer(dialect, inline, recorded).write_model(model)
         try:
             yield from flatbuffer_writer.encode(make_schema(dialect), "Model", record, dialect.facts.identifier or "")
         except (struct.error, UnicodeEncodeError) as error:
@@ -91,18 +97,19 @@ def _add(builder: flexbuffers.Builder, value: str | float | int) -> None:
 
 @dataclass(slots=True)
 class _Subgraph:
-    """A subgraph being written: its tensors so far, and which value each is."""
+    """A subgraph being written: its tensors so far, which value each is, and the nodes that are its operators."""
 
     tensors: list[Record] = field(default_factory=list)
     numbers: dict[ir.Value, int] = field(default_factory=dict)
+    nodes: list[ir.Node] = field(default_factory=list)
 
 
 class _Writer:
     """One model being written."""
 
-    def __init__(self, dialect: Dialect, inline: int) -> None:
+    def __init__(self, dialect: Dialect, inline: int, recorded: bool) -> None:
         self.dialect = dialect
-        self.inline = inline
+        self.inline, self.recorded = inline, recorded
         self.types = {entry["dtype"]: name for name, entry in dialect.types.items() if entry["dtype"] is not None}
         self.codes: dict[tuple[int, str | None, int], int] = {}
         self.buffers: list[npt.NDArray[np.uint8]] = [np.zeros(0, np.uint8)]
@@ -118,9 +125,13 @@ class _Writer:
         opened = [_Subgraph() for _ in graphs]
         subgraphs = [self._write_graph(graph, subgraph) for graph, subgraph in zip(graphs, opened, strict=True)]
         signatures = [self._write_signature(signature, opened) for signature in model.meta.get("signatures", ())]
+        beside = dict(model.meta.get("metadata", {}))
+        beside.pop(RECORD, None)  # which was about the operators that the model had before
+        if self.recorded and (record := encode_origins([one.nodes for one in opened])) is not None:
+            beside[RECORD] = record
         metadata = [
             {"name": name, "buffer": self._add_buffer(np.frombuffer(content, np.uint8))}
-            for name, content in model.meta.get("metadata", {}).items()
+            for name, content in beside.items()
         ]
         outside = sum(map(len, self.buffers)) > self.inline
         return {
@@ -154,7 +165,8 @@ class _Writer:
 
     def _write_graph(self, graph: ir.Graph, subgraph: _Subgraph) -> Record:
         inputs = [self._number_tensor(value, subgraph) for value in graph.inputs]
-        operators = [self._write_operator(node, subgraph) for node in graph if not self._is_alias(node, subgraph)]
+        subgraph.nodes += [node for node in graph if not self._is_alias(node, subgraph)]
+        operators = [self._write_operator(node, subgraph) for node in subgraph.nodes]
         return {
             "inputs": inputs,
             "operators": operators,

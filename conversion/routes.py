@@ -35,6 +35,11 @@ def find_route(source: str, target: str, rules: Sequence[str] = ()) -> list[tupl
     return ways[target]
 
 
+def find_reading_rules(source: str) -> tuple[str, ...]:
+    """Rule sets of the program that read a dialect, from which what it consists of is known."""
+    return next((name,) for name, (begins, _) in _list_pairs().items() if begins == source)
+
+
 def _group_rules(source: str, rules: Sequence[str]) -> list[tuple[str, ...]]:
     steps: list[tuple[tuple[str, str] | None, list[str]]] = []
     for name in rules:

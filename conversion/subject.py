@@ -10,12 +10,15 @@ import onnx_ir as ir
 from ..engine.base.errors import CallError, ModelError
 from ..engine.base.startup import dataclass
 from ..engine.packs import loader
+from ..engine.rewrite import origins
+from ..engine.rewrite.origins import Origin
 from ..engine.rewrite.profile import time_part
 from ..frontends import bundle, readers
 from ..frontends.tflite_reader import Signature
 from . import signatures
 from .compiled_rules import prepare
 from .options import DEFAULT, Options
+from .routes import find_reading_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,14 @@ class Subject:
 def members(path: str | os.PathLike[str]) -> list[str]:
     """The models inside a bundle; none for a plain model file. Raises ModelError when it cannot be read."""
     return bundle.list_members(path) if bundle.is_bundle(path) else []
+
+
+def list_origins(path: str | os.PathLike[str]) -> list[Origin]:
+    """Which rule made each node of a model, of whatever format; raises ModelError when it cannot be read."""
+    source = os.fspath(path)
+    reader = readers.find_reader(source)
+    catalogue = prepare(find_reading_rules(reader.dialect), None).pack.catalogue
+    return origins.list_origins(reader.read(source, catalogue))
 
 
 def list_signatures(path: str | os.PathLike[str], member: str | None = None) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,40 +11,32 @@ import click
 from .. import flags
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto
+    from ...engine.rewrite.origins import Origin
 
 #: what is said of a node that no rule has made
 _NO_RULE = "no rule: it was in the model before, or a pass made it"
 
 
 @click.command("rewrite explain", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("model", metavar="MODEL.onnx", type=flags.File(exists=True))
+@click.argument("model", metavar="MODEL", type=flags.File(exists=True))
 @click.argument("node", metavar="[NODE]", required=False)
 @flags.as_json
 def command(model: Path, node: str | None, as_json: bool) -> None:
     """Show which rule (file and line) and which source operator each node of a converted MODEL comes from.
 
-    NODE is the name of a node or of one of its results, or a part of the name. Without it, all nodes are listed, and
-    how many each rule made.
+    MODEL is of any format. NODE is the name of a node or of one of its results, or a part of the name. Without it, all
+    nodes are listed, and how many each rule made.
 
-    Exit status: 0 shown; 1 there is no such node, or the file is no ONNX model.
+    Exit status: 0 shown; 1 there is no such node, or the file is no model.
     """
-    import google.protobuf.message
-    import onnx
-
-    from ...engine.base.errors import ModelError, RewriteError
+    from ...conversion.subject import list_origins
+    from ...engine.base.errors import RewriteError
     from ..json_documents import show
 
-    try:
-        read = onnx.load(model, load_external_data=False)
-    except (google.protobuf.message.DecodeError, OSError) as error:
-        raise ModelError(f"{model}: not an ONNX model, such as `rewrite MODEL.tflite` writes: {error}") from error
-    if not read.HasField("graph"):
-        raise ModelError(f"{model}: not an ONNX model, such as `rewrite MODEL.tflite` writes: it has no graph")
-    nodes = list(_iterate_nodes(read.graph))
+    found = list_origins(model)
     if node is not None:
-        wanted = [one for one in nodes if node in (one.name, *one.output)] or [
-            one for one in nodes if any(node in name for name in (one.name, *one.output))
+        wanted = [one for one in found if node in _list_names(one)] or [
+            one for one in found if any(node in name for name in _list_names(one))
         ]
         if not wanted:
             raise RewriteError(f"{model}: no node has {node} in its name")
@@ -54,71 +45,63 @@ def command(model: Path, node: str | None, as_json: bool) -> None:
         else:
             click.echo("\n\n".join(_format_block(one) for one in wanted))
         return
-    rules = Counter(_describe(one).get("nnrewrite.rule", _NO_RULE) for one in nodes)
+    rules = Counter(one.rule or _NO_RULE for one in found)
     if as_json:
-        show("explain", True, map(_make_entry, nodes), nodes=len(nodes), rules=rules)
+        show("explain", True, map(_make_entry, found), nodes=len(found), rules=rules)
         return
-    width = max((len(one.op_type) for one in nodes), default=0)
-    for one in nodes:
-        click.echo(
-            f"{one.op_type:<{width}}  {click.style(one.name or ', '.join(one.output), bold=True)}  {find_origin(one)}"
-        )
+    width = max((len(one.node.op_type) for one in found), default=0)
+    for one in found:
+        name = one.node.name or ", ".join(_list_names(one))
+        click.echo(f"{one.node.op_type:<{width}}  {click.style(name, bold=True)}  {format_origin(one.rule, one.source)}")
     click.echo("")
     for rule, count in rules.most_common():
         click.echo(f"{count:>6}  {rule}")
 
 
-def _iterate_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """All nodes of a graph and of the graphs inside it."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            yield from _iterate_nodes(attribute.g)
-            for inner in attribute.graphs:
-                yield from _iterate_nodes(inner)
+def _list_names(origin: Origin) -> list[str]:
+    return [origin.node.name or "", *_list_results(origin)]
 
 
-def _describe(node: NodeProto) -> dict[str, str]:
-    return {entry.key: entry.value for entry in node.metadata_props}
+def _list_results(origin: Origin) -> list[str]:
+    return [value.name or "" for value in origin.node.outputs]
 
 
-def _make_entry(node: NodeProto) -> dict[str, Any]:
+def _list_operands(origin: Origin) -> list[str]:
+    return ["" if value is None else value.name or "" for value in origin.node.inputs]
+
+
+def _make_entry(origin: Origin) -> dict[str, Any]:
     from ...conversion.target import find_reason
 
-    said = _describe(node)
-    rule = said.get("nnrewrite.rule")
     return {
-        "operator": node.op_type,
-        "name": node.name,
-        "inputs": list(node.input),
-        "outputs": list(node.output),
-        "rule": rule,
-        "why": find_reason(rule or "") or None,
-        "source": said.get("nnrewrite.source"),
+        "operator": origin.node.op_type,
+        "name": origin.node.name,
+        "inputs": _list_operands(origin),
+        "outputs": _list_results(origin),
+        "rule": origin.rule,
+        "why": find_reason(origin.rule or "") or None,
+        "source": origin.source,
     }
 
 
-def find_origin(node: NodeProto) -> str:
-    """The rule that made a node, and the source operator."""
-    said = _describe(node)
-    if "nnrewrite.rule" not in said:
+def format_origin(rule: str | None, source: str | None) -> str:
+    """Word the rule that made a node, and the source operator."""
+    if rule is None:
         return click.style(_NO_RULE, dim=True)
-    source = said.get("nnrewrite.source", "")
-    return said["nnrewrite.rule"] + (f" from {source}" if source else "")
+    return rule + (f" from {source}" if source else "")
 
 
-def _format_block(node: NodeProto) -> str:
+def _format_block(origin: Origin) -> str:
     from ...conversion.target import find_reason
 
-    said = _describe(node)
     lines = [
-        click.style(f"{node.op_type} {node.name}", bold=True),
-        f"  operands  {', '.join(name or 'none' for name in node.input) or 'none'}",
-        f"  results   {', '.join(node.output)}",
-        f"  rule      {said.get('nnrewrite.rule', _NO_RULE)}",
+        click.style(f"{origin.node.op_type} {origin.node.name}", bold=True),
+        f"  operands  {', '.join(name or 'none' for name in _list_operands(origin)) or 'none'}",
+        f"  results   {', '.join(_list_results(origin))}",
+        f"  rule      {origin.rule or _NO_RULE}",
     ]
-    if why := find_reason(said.get("nnrewrite.rule", "")):
+    if why := find_reason(origin.rule or ""):
         lines.append(f"  why       {why}")
-    if "nnrewrite.source" in said:
-        lines.append(f"  source    {said['nnrewrite.source']}")
+    if origin.source is not None:
+        lines.append(f"  source    {origin.source}")
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import flags
-from .explain import find_origin
+from .explain import format_origin
 
 if TYPE_CHECKING:
     from ...verify import Interpreter, Verification
@@ -198,6 +198,10 @@ def _format_layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iter
 
 
 def _iterate_nodes(step: Step) -> Iterator[str]:
+    from ...engine.rewrite.apply import RULE, SOURCE
+
     width = max((len(node.op_type) for node in step.nodes), default=0)
     for node in step.nodes:
-        yield f"  {node.op_type:<{width}}  {node.name or ', '.join(node.output)}  {find_origin(node)}"
+        said = {entry.key: entry.value for entry in node.metadata_props}
+        origin = format_origin(said.get(RULE), said.get(SOURCE))
+        yield f"  {node.op_type:<{width}}  {node.name or ', '.join(node.output)}  {origin}"

@@ -78,7 +78,7 @@ def compute_fill(node: ir.Node, spec: OperatorSpec) -> Any:
     """The number that all elements of the result of a node equal; None where they may differ."""
     if spec.facts.fills is not None:
         attribute = node.attributes.get(spec.facts.fills)
-        return 0 if attribute is None else attribute.as_tensor().numpy().reshape(-1)[0].item()
+        return 0 if attribute is None else attribute.value.numpy().reshape(-1)[0].item()
     names = [operand.name for operand in spec.operands]
     moved = [
         value

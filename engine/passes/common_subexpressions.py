@@ -119,7 +119,7 @@ def _is_shareable(node: ir.Node, dialect: Dialect) -> bool:
     spec = dialect.operators.get(node.op_type) if node.domain == dialect.domain else None
     pure = spec is None or spec.facts.pure
     return pure and all(
-        attribute.type in _PLAIN or (attribute.type == ir.AttributeType.TENSOR and _is_small(attribute.as_tensor()))
+        attribute.type in _PLAIN or (attribute.type == ir.AttributeType.TENSOR and _is_small(attribute.value))
         for attribute in node.attributes.values()
     )
 
@@ -133,7 +133,7 @@ def _list_attributes(node: ir.Node) -> dict[str, object]:
 
 
 def _read_content(attribute: ir.Attr) -> object:
-    if attribute.type != ir.AttributeType.TENSOR or not _is_small(attribute.as_tensor()):
+    if attribute.type != ir.AttributeType.TENSOR or not _is_small(attribute.value):
         return attribute.value
-    tensor = attribute.as_tensor()
+    tensor: ir.TensorProtocol = attribute.value  # as_tensor asks for the thirty members of a protocol each time
     return tensor.dtype, tuple(tensor.shape), tensor.tobytes()

@@ -182,7 +182,16 @@ def test_a_file_that_is_no_model_is_told(folder: Path) -> None:
     assert result.exit_code == 1
     assert "not an ONNX model" in result.stderr
     (folder / "no.onnx").write_bytes(b"")
-    assert call("explain", "no.onnx").stderr.endswith("it has no graph\n")
+    assert call("explain", "no.onnx").stderr == "rewrite: error: no.onnx: the file is empty\n"
+
+
+def test_operators_of_tensorflow_lite_are_explained_too(model: Path) -> None:
+    call(model.name)
+    assert call("net.onnx", "-o", "back.tflite").exit_code == 0
+    text = call("explain", "back.tflite").stdout
+    assert re.search(r"^ABS +\S+ +unary\.Abs \(onnx2tflite/elementwise\.rules:\d+\) from ", text)
+    assert call("back.tflite", "-o", "again.tflite").exit_code == 0
+    assert "onnx2tflite" not in call("explain", "again.tflite").stdout  # no rule made anything of what was there
 
 
 def test_a_trace_shows_each_match(model: Path) -> None:

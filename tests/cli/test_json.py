@@ -129,7 +129,7 @@ def test_packs_are_counted(folder: Path, call: Callable[..., dict[str, Any]]) ->
         (("net.tflite", "--opset", "3"), 2, "opset 3 is none of 13 to 25"),
         (("net.tflite", "--trace"), 2, "--trace prints lines"),
         (("explain", "gone.onnx"), 2, "does not exist"),
-        (("explain", "net.tflite"), 1, "not an ONNX model"),
+        (("explain", "pack/mine.rules"), 1, "pack/mine.rules: "),
         (("ops", "CONV2D"), 2, "there is no operator CONV2D"),
         (("ops", "--rules", "nowhere"), 2, "there is no rule set nowhere"),
         (("check", "nowhere"), 2, "there is no rule set nowhere"),
