@@ -74,6 +74,8 @@ def read(
             inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
             spans = {one.name for one in catalogue.find_dialect("onnx").operators.values() if one.facts.span}
             model = _infer(inlined, name, not any(node.op_type in spans for node in list_nodes(inlined.graph)))
+            _check_nodes(model, name, catalogue.find_dialect("onnx").facts.extensions)
+            _check_interface(model, proto.graph, name)
             _read_constants(model, files)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_explain_error(error)}") from error
@@ -147,7 +149,6 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
     inferred = onnx.shape_inference.infer_shapes(bare, data_prop=follow)
     inferred.ir_version = proto.ir_version
     model = serde.deserialize_model(inferred)
-    _check_nodes(model, name)
     known = {value.name for value in model.graph.inputs} | set(model.graph.initializers)
     known |= {value.name for node in model.graph for value in node.outputs}
     for value in model.graph.outputs:
@@ -183,14 +184,39 @@ def _forget_names(node: ir.Node) -> None:
             output.shape = ir.Shape([one if isinstance(one, int) else None for one in output.shape])
 
 
-def _check_nodes(model: ir.Model, name: str) -> None:
-    """Raise ModelError where a node has too few operands for its operator, or an attribute of another type."""
+def _check_interface(model: ir.Model, graph: onnx.GraphProto, name: str) -> None:
+    """Raise ModelError where an output is declared of another type than what computes it."""
+    for declared, value in zip(graph.output, model.graph.outputs, strict=True):
+        said = serde.deserialize_value_info_proto(declared, None).dtype
+        if said is not None and value.dtype is not None and said != value.dtype:
+            raise ModelError(
+                f"{name}: malformed: output {value.name} is declared {said.name}, and is {value.dtype.name}"
+            )
+
+
+def _check_nodes(model: ir.Model, name: str, extensions: Mapping[str, int]) -> None:
+    """Raise ModelError where an operator is none, or a node has too few operands or an attribute of another type.
+
+    `extensions` are operators of the standard's domain that only runtimes have, with the opset they begin at. What the
+    standard lacks is left alone where another domain is imported, which may have it.
+    """
     declared: dict[tuple[str, str], tuple[int, Mapping[str, Any]]] = {}
     imported = {"" if domain in _STANDARD else domain: opset for domain, opset in model.opset_imports.items()}
     for node in model.graph.all_nodes():
         operator = "" if node.domain in _STANDARD else node.domain, node.op_type
         if operator not in declared:
             found = find_schema(operator[1], imported.get(operator[0], 1), operator[0])
+            opset = imported.get("", 1)
+            # Where another domain is imported, runtimes look for it there.
+            if (
+                found is None
+                and [*imported] == [""] == [operator[0]]
+                and opset < extensions.get(node.op_type, opset + 1)
+            ):
+                raise ModelError(
+                    f"{name}: malformed: node {node.name or node.op_type} is of the operator {node.op_type}, which"
+                    f" opset {opset} does not have"
+                )
             kinds = {} if found is None else {key: one.type for key, one in found.attributes.items()}
             declared[operator] = 0 if found is None else found.min_input, kinds
         least, types = declared[operator]

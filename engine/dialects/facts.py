@@ -338,5 +338,9 @@ class DialectFacts:
     more_kernels: Annotated[
         Mapping[str, Kernels], "By version of the runtime: the kernels that it has besides, which nothing uses yet"
     ] = field(default_factory=dict)
+    extensions: Annotated[
+        Mapping[str, int],
+        "Operators of its domain that runtimes have and its schemas have not, or not yet, with the version they begin at",
+    ] = field(default_factory=dict)
     python: Annotated[DialectPython | None, "How models are written, where the dialect is source code"] = None
     fuzz: Annotated[DialectTrials, "What only fuzzing asks of it"] = field(default_factory=DialectTrials)

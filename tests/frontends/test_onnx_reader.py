@@ -352,6 +352,30 @@ def test_numbers_that_no_extent_and_no_tensor_has_are_refused() -> None:
         assert said in f"{caught.value}"
 
 
+def _read_text(opsets: str, declared: str, body: str) -> None:
+    text = f"<ir_version: 8, opset_import: [{opsets}]> net (float[3] x) => ({declared} y) {{ {body} }}"
+    read(onnx.parser.parse_model(text).SerializeToString(), CATALOGUE)
+
+
+def test_an_operator_that_the_standard_lacks_is_refused() -> None:
+    with pytest.raises(
+        ModelError, match="malformed: node Nonsense is of the operator Nonsense, which opset 18 does not have"
+    ):
+        _read_text('"": 18', "float[3]", "y = Nonsense(x)")
+    with pytest.raises(ModelError, match="operator Gelu, which opset 19 does not have"):
+        _read_text('"": 19', "float[3]", "y = Gelu(x)")
+
+
+def test_operators_of_runtimes_in_the_domain_of_the_standard_are_read() -> None:
+    _read_text('"": 11', "float[3]", "y = LayerNormalization(x, x)")  # of the standard from opset 17 on
+    _read_text('"": 18, "com.microsoft": 1', "float[3]", "y = Nonsense(x)")  # which is looked for there too
+
+
+def test_an_output_declared_of_another_type_than_it_is_is_refused() -> None:
+    with pytest.raises(ModelError, match="malformed: output y is declared FLOAT, and is INT64"):
+        _read_text('"": 18', "float[1]", "y = Shape(x)")
+
+
 def test_an_order_of_other_axes_than_there_are_is_refused() -> None:
     text = """<ir_version: 8, opset_import: ["": 18]> net (float[N, 3] x) => (float[N, 3] y)
       { a = Transpose<perm = [0, 2, 1]>(x)  b = Relu(a)  y = Transpose<perm = [1, 0]>(b) }"""
