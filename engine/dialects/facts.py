@@ -340,7 +340,7 @@ class DialectFacts:
     ] = field(default_factory=dict)
     extensions: Annotated[
         Mapping[str, int],
-        "Operators of its domain that runtimes have and its schemas have not, or not yet, with the version they begin at",
+        "Operators that runtimes have in its domain and its schemas lack, each with the version that it begins at",
     ] = field(default_factory=dict)
     python: Annotated[DialectPython | None, "How models are written, where the dialect is source code"] = None
     fuzz: Annotated[DialectTrials, "What only fuzzing asks of it"] = field(default_factory=DialectTrials)
