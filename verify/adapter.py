@@ -40,8 +40,13 @@ def resize_inputs(signature: Signature, runtime: Runtime | Interpreted) -> Signa
     inputs = []
     for tensor, name in zip(signature.inputs, runtime.inputs, strict=True):
         asked = runtime.read_shape(name)
-        known = len(asked) == len(tensor.shape) and all(isinstance(extent, int) for extent in asked)
-        inputs.append(replace(tensor, shape=asked, signature=asked) if known else tensor)
+        if len(asked) == len(tensor.shape):
+            shape, signature_shape = (
+                tuple(new if isinstance(new, int) else old for new, old in zip(asked, extents, strict=True))
+                for extents in (tensor.shape, tensor.signature)
+            )
+            tensor = replace(tensor, shape=shape, signature=signature_shape)
+        inputs.append(tensor)
     return replace(signature, inputs=tuple(inputs))
 
 

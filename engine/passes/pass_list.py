@@ -89,12 +89,12 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         rest = [(Functions(rules.opset, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
+        (resize, bool(options.extents)),  # while what is known of shapes is what the file says
         (HoldState(), across and rules.target.has_role(VARIABLE)),
         (ModulePaths(), code),
         *newest,
         (Fold(options.folded, options.adapted), options.adapted is not None),
         *([(Adapt(options.adapted), True)] if options.adapted is not None else []),
-        (resize, bool(options.extents)),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
         *([(State(list_passes(rules, PassOptions()), options.internal_state), True)] if options.state else []),

@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 from nnrewrite.engine.base.errors import CallError
 from nnrewrite.engine.passes.resize import RequestedShapes
-from nnrewrite.verify import Interpreter, Kernels
+from nnrewrite.verify import Interpreter, Kernels, compare_models
 
 Single = Callable[..., bytes]
 F32 = "FLOAT32"
@@ -165,3 +165,23 @@ def test_a_first_extent_that_has_a_name_is_a_batch() -> None:
     made = nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), batch=3).model
     firsts = [one.type.tensor_type.shape.dim[0] for one in made.graph.input]
     assert [first.dim_param or first.dim_value for first in firsts] == [3, "m", 3]
+
+
+@pytest.mark.parametrize("target", [".onnx", ".tflite"])
+@pytest.mark.parametrize("opset", [9, 18])
+def test_shapes_that_a_model_computes_follow_another_batch(tmp_path: Path, opset: int, target: str) -> None:
+    axes = (
+        "a = Unsqueeze <axes = [0]> (n)"
+        if opset < 13
+        else "zero = Constant <value_ints = [0]> ()  a = Unsqueeze(n, zero)"
+    )
+    text = f"""<ir_version: 8, opset_import: ["": {opset}]> net (float[1, 4, 3] x) => (float[1, 12] y) {{
+      s = Shape(x)  first = Constant <value = int64 {{0}}> ()  n = Gather(s, first)  {axes}
+      rest = Constant <value = int64[1] {{-1}}> ()  shape = Concat <axis = 0> (a, rest)
+      t = Transpose <perm = [0, 2, 1]> (x)  z = Reshape(t, shape)  y = Mul(z, z) }}"""
+    source = tmp_path / "net.onnx"
+    source.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    made = tmp_path / f"made{target}"
+    nnrewrite.rewrite(source, to=target, batch=2).save(made)
+    found = compare_models(source, made)
+    assert found.passed and found.comparisons[0].shape == (2, 12)

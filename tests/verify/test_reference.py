@@ -47,3 +47,20 @@ def test_what_neither_runtime_runs_is_told(tmp_path: Path) -> None:
     (tmp_path / "net.pt2").write_bytes(b"PK\x03\x04")
     with pytest.raises(VerificationError, match="neither an ONNX nor a TensorFlow Lite model"):
         compare_models(tmp_path / "net.pt2", model("Relu", [4]))
+
+
+def _write_sum(batch: int | str) -> bytes:
+    text = f"""<ir_version: 8, opset_import: ["": 18]> net (float[{batch}, n] x, float[n] w) => (float[{batch}, n] y)
+      {{ y = Add(x, w) }}"""
+    return onnx.parser.parse_model(text).SerializeToString()
+
+
+@pytest.mark.parametrize("batch", [1, 2, "batch"])
+def test_a_model_that_was_given_another_batch_is_compared_with_several_runs(batch: int | str) -> None:
+    found = compare_models(_write_sum(batch), _write_sum(4))
+    assert (found.passed, found.comparisons[0].shape) == (True, (4, 16))
+
+
+def test_a_batch_that_is_not_several_of_the_own_is_not_run() -> None:
+    with pytest.raises(VerificationError, match="invalid dimensions"):
+        compare_models(_write_sum(3), _write_sum(4))
