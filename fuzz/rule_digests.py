@@ -100,6 +100,8 @@ def _format_node(node: Any) -> str:
 
 @functools.cache
 def _list_fields(kind: type) -> tuple[str, ...] | None:
+    if kind is tree.Template:  # what else is read of a side says nothing of what it makes
+        return "condition", "equations", "span"
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 

@@ -28,8 +28,8 @@ number object observe offer open optimize order outline override pack pair parse
 place plan preload prepare print profile propose prune put quantize quote raise rank reach read rearrange rebuild
 recall receive recognize recompute record reduce refer refresh refuse register regroup reject release remap remember
 remove rename render renew reorder repeat replace replay report repr requantize require reread rerun reserve reset
-reshape resize resolve restate restore restrict return retype reuse review revise rewrite round run salvage sample
-save scale search seek segment select send separate serialize serve set settle share shift shorten show shrink
+reshape resize resolve restate restore restrict return retype reuse reverse review revise rewrite round run salvage
+sample save scale search seek segment select send separate serialize serve set settle share shift shorten show shrink
 shuffle simplify sink sketch skip solve sort space spell spend split spread stack start state stop store strip
 substitute subtract suggest sum summarize survey suspend swap sweep take test thaw thread time touch trace track
 translate transpose trim truncate try unify unpack unquote unroll unshare update use validate vary verify view visit

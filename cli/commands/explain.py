@@ -52,7 +52,8 @@ def command(model: Path, node: str | None, as_json: bool) -> None:
     width = max((len(one.node.op_type) for one in found), default=0)
     for one in found:
         name = one.node.name or ", ".join(_list_names(one))
-        click.echo(f"{one.node.op_type:<{width}}  {click.style(name, bold=True)}  {format_origin(one.rule, one.source)}")
+        origin = format_origin(one.rule, one.source)
+        click.echo(f"{one.node.op_type:<{width}}  {click.style(name, bold=True)}  {origin}")
     click.echo("")
     for rule, count in rules.most_common():
         click.echo(f"{count:>6}  {rule}")

@@ -65,7 +65,7 @@ def review(
         contents = outline_rules(good, catalogue)
         overrides = report_shadowed(good, catalogue, contents, diagnosis)
     order = {file.span.file: position for position, file in enumerate(files)}
-    found = sorted(diagnosis.found, key=lambda d: (order[d.span.file], d.span.line, d.span.column))
+    found = sorted(diagnosis.found, key=lambda d: (order.get(d.span.file, len(files)), d.span.line, d.span.column))
     return found, overrides, contents if not found and len(good) == len(files) else None
 
 

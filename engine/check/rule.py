@@ -12,6 +12,7 @@ from ..rewrite.families import expand_family
 from ..rewrite.stages import ACCEPT, ADAPT, JUDGING, OF_SOURCE, ONCE, STAGES, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import add_article, suggest
+from ..syntax.reversal import Irreversible, is_reversible, reverse
 from ..syntax.tree_traversal import walk
 from .definitions import FAIL
 from .messages import check_placeholders
@@ -43,6 +44,8 @@ def check_rule(written: tree.Rule, context: Context) -> None:
     inner = replace(
         context, stage=written.stage, builds=list_template_dialects(written.stage, context.source, context.target)
     )
+    if is_reversible(written):
+        _check_reversible(written, reads, inner)
     if not written.over:
         _check_member(written, reads, inner)
         return
@@ -51,6 +54,17 @@ def check_rule(written: tree.Rule, context: Context) -> None:
         for member, entry in zip(expand_family(written), written.over, strict=True):
             with context.world.diagnosis.add_note(f"for {entry.source} => {entry.target}", entry.span):
                 _check_member(member, reads, inner)
+
+
+def _check_reversible(written: tree.Rule, reads: Dialect, context: Context) -> None:
+    """Report where a rule with `<=>` has no meaning from right to left."""
+    if reads in context.builds:
+        context.report(written.span, "`<=>` leads from one dialect to another; this rule is about one", "write `=>`")
+        return
+    try:
+        reverse(written, reads.list_enumerants)
+    except Irreversible as error:
+        context.report(error.span, f"`<=>` cannot be read backwards: {error.reason}", "write `=>`")
 
 
 def _check_family(written: tree.Rule, reads: Dialect, context: Context) -> None:
@@ -64,7 +78,7 @@ def _check_family(written: tree.Rule, reads: Dialect, context: Context) -> None:
     seen: dict[str, tree.Entry] = {}
     for entry in written.over:
         if entry.reversible:
-            context.report(entry.span, "`<=>` stands in tables; a family is read forwards only")
+            context.report(entry.span, "a family holds both ways where its rule has `<=>`: write `=>` here")
         first = seen.setdefault(entry.source, entry)
         if first is not entry:
             context.report(entry.span, f"`{entry.source}` is in the family already")

@@ -148,6 +148,14 @@ class Dialect:
     facts: DialectFacts
     schemas: Annotated[bool, "Whether onnx.defs has its operators, of which those without an entry exist too"] = False
 
+    def list_enumerants(self, operator: str, option: str) -> Sequence[str | bool]:
+        """The enumerants of an option of an operator, or false and true; none where it has other values."""
+        spec = self.find_operator(operator)
+        found = None if spec is None else spec.options.get(option)
+        if found is None or found.type == "bool":
+            return () if found is None else (False, True)
+        return tuple(self.enums.get(found.type, ()))
+
     def find_operator(self, name: str, opset: int | None = None) -> OperatorSpec | None:
         """Find an operator by name; with `opset`, as its schema stood there. None where there is no such operator."""
         known = self.operators.get(name)

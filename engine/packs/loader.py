@@ -20,6 +20,7 @@ from ..dialects.operators import Catalogue
 from ..rewrite.outlines import Contents, outline_rules
 from ..rewrite.rules import Override
 from ..syntax import tree
+from .backwards import add_reversed
 from .digests import digest_code, digest_pack
 from .entries import list_entries
 from .folders import find_folders, is_built_in, list_built_in, read_text
@@ -141,8 +142,9 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     entries = list_entries(paths)
     catalogue = _load_catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
     parses.keep()
+    files, misread = add_reversed(files, catalogue, functools.partial(_parse_pack, parses=parses))
     files, misused = put_in_fragments(files, texts, parses)
-    diagnostics += misused
+    diagnostics += [*misread, *misused]
     files, unknown = separate_definitions(files, parses, complete=not diagnostics)
     files, lacking = _leave_out(files, paths)
     files, misnamed = parses.place_operands(files, catalogue)
@@ -164,6 +166,11 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     if diagnostics or found:
         raise RuleError([*diagnostics, *found], dict(texts))
     return Pack(tuple(files), catalogue, contents or outline_rules(files, catalogue), tuple(overrides))
+
+
+def _parse_pack(name: str, parses: Parses) -> list[tree.RuleFile]:
+    """The files of a pack that comes with the program; raises RuleError for one with mistakes."""
+    return [parses.parse(text, file) for file, text in _read_rule_files([BUILT_IN / name]).items()]
 
 
 def _mark(program: Sequence[Path]) -> str:

@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 _BODY, _EQUATION = 2, 5
 #: spaces between the entries of a table and of an `over` family
 _ENTRIES = {"table": 3, "over": 2}
-_ITEMS = frozenset({"rule", "table", "def", "ruleset", "over", "graph", "group", "fragment", "use"})
+_ITEMS = frozenset({"rule", "table", "def", "ruleset", "over", "graph", "group", "fragment", "use", "reverse"})
 _TIGHT_BEFORE = frozenset({")", "]", ",", "...", "?", ".", ":"})
 _TIGHT_AFTER = frozenset({"(", "[", "."})
 _OPERATORS = frozenset(re.findall(r"\S+", "= == != < > <= >= + - * / // % << >> & ++ | => <=> ( [ { , : @ .."))
@@ -177,7 +177,7 @@ class _State:
 def _list_starts(file: tree.RuleFile) -> Iterator[tuple[tuple[int, int], int]]:
     """Where statements begin, by line and column, and the column that they belong at."""
     yield (file.span.line, file.span.column), 0
-    yield from ((_find_place(use.span), 0) for use in file.uses)
+    yield from ((_find_place(use.span), 0) for use in (*file.uses, *file.reverses))
     for word, named in (("group", file.groups), ("fragment", file.fragments)):
         yield from (((one.span.line, one.span.column - len(word) - 1), 0) for one in named)
     yield from ((_find_start(clause), _BODY) for fragment in file.fragments for clause in fragment.clauses)

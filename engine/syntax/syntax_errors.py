@@ -210,7 +210,7 @@ def _suggest_help(found: _Found, grammar: Lark) -> str | None:
         if fits(found):
             return advice.format(found.text)
     names = sorted({_name_terminal(name, grammar) for name in found.expected - _INFIX or found.expected})
-    return f"expected {join_words(names)}" if 0 < len(names) <= 8 else None
+    return f"expected {join_words(names)}" if 0 < len(names) <= 9 else None
 
 
 def _find_habit(found: _Found) -> str | None:

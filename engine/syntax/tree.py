@@ -248,17 +248,17 @@ class Let:
     spread: bool = False
 
 
-#: what stands between the two sides of a rule
 Clause = Where | Require | Remark | Let
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One right-hand side, used where its condition holds."""
+    """One right-hand side, used where its condition holds; `reversible` for `<=>`."""
 
     condition: Expression | None
     equations: tuple[Equation, ...]
     span: Span
+    reversible: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +369,7 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """`use kernels.codes as codes_of`: a definition or fragment of another pack, and what it is called here."""
+    """`use kernels.codes as codes_of`: what is meant of another pack, and what it is called here; as in `reverse`."""
 
     pack: str
     name: str
@@ -391,10 +391,10 @@ class RuleFile:
     #: the pack whose definitions it calls as its own and whose rules come after its own, and those that do not hold
     base: str | None = None
     without: tuple[str, ...] = ()
-    #: of packs that are laid over each other, the last has the highest
-    rank: int = 0
+    rank: int = 0  #: of packs that are laid over each other, the last has the highest
     #: the groups written out in its items, the fragments put in there, and those of other packs that are yet to be
     groups: tuple[Group, ...] = ()
     fragments: tuple[Fragment, ...] = ()
     awaited: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
+    reverses: tuple[Use, ...] = ()

@@ -59,7 +59,10 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         items = tuple(item for item in rest if isinstance(item, tree.Rule | tree.Table | tree.Definition))
         groups = tuple(item for item in rest if isinstance(item, tree.Group))
         fragments = tuple(item for item in rest if isinstance(item, tree.Fragment))
-        uses = tuple(one for item in rest if isinstance(item, list) for one in item)
+        uses, reverses = (
+            tuple(one for item in rest if isinstance(item, tuple) and item[0] == word for one in item[1])
+            for word in ("use", "reverse")
+        )
         opset = None if default is None else int(default)
         header = Span(self._file, span.line, span.column, span.line, span.column + len("ruleset"))
         opsets = int(low), int(high)
@@ -77,11 +80,16 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
             groups=groups,
             fragments=fragments,
             uses=uses,
+            reverses=reverses,
         )
 
-    def use(self, span: Span, children: list[Any]) -> list[tree.Use]:
+    def use(self, span: Span, children: list[Any]) -> tuple[str, list[tree.Use]]:
         pack, *names = children
-        return [tree.Use(str(pack), str(name), str(called or name), span) for name, called in names]
+        return "use", [tree.Use(str(pack), str(name), str(called or name), span) for name, called in names]
+
+    def reverse(self, span: Span, children: list[Any]) -> tuple[str, list[tree.Use]]:
+        pack, *names = children
+        return "reverse", [tree.Use(str(pack), str(name), str(name), span) for name in names]
 
     def used(self, span: Span, children: list[Any]) -> list[Any]:
         return children
@@ -181,10 +189,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
 
     def template(self, span: Span, children: list[Any]) -> tree.Template:
         arrow, condition, *equations = children
-        if arrow != "=>":
-            message = "a rule is written with `=>`; `<=>` stands in tables"
-            raise Misfit(Diagnostic(self._locate_token(arrow), message))
-        return tree.Template(condition, tuple(equations), span)
+        return tree.Template(condition, tuple(equations), span, arrow == "<=>")
 
     def equation(self, span: Span, children: list[Any]) -> tree.Equation:
         *targets, value = children
