@@ -89,13 +89,14 @@ def reverse(item: tree.Rule | tree.Table, enumerants: Enumerants) -> tree.Rule |
         if option.kinds:
             templates = [template for before in templates for template in _try_each(before, option)]
     clauses = tuple(clause for option in solved for clause in option.clauses)
+    orders = _list_orders(item.equations), _list_orders(one.equations)
     found = replace(
         item,
         over=tuple(map(_swap, item.over)),
         equations=pattern,
-        clauses=clauses + item.clauses,
+        clauses=clauses + _leave_out_unread(item.clauses, made),
         templates=tuple(templates),
-        tests=tuple(_reverse_test(test, solved) for test in item.tests),
+        tests=tuple(_reverse_test(_reorder(test, *orders), solved) for test in item.tests),
     )
     return _swap_operators(found) if item.over else found
 
@@ -214,6 +215,34 @@ def _invert(expression: tree.Expression, given: tree.Expression, free: frozenset
             yield from _invert(right, tree.Binary("-", number, given, span), free)
         case _:
             raise Irreversible(span, "it is not said how this is solved for what the left side names")
+
+
+def _leave_out_unread(clauses: tuple[tree.Clause, ...], made: tuple[tree.Equation, ...]) -> tuple[tree.Clause, ...]:
+    """Clauses without names for what only the right sides that are not read mention."""
+    kept: list[tree.Clause] = []
+    read = {node.name for node in walk(made) if isinstance(node, tree.Name)}
+    for clause in reversed(clauses):
+        if not isinstance(clause, tree.Let) or clause.spread or clause.name in read:
+            kept.insert(0, clause)
+            read |= {node.name for node in walk(clause) if isinstance(node, tree.Name)}
+    return tuple(kept)
+
+
+def _list_orders(equations: Sequence[tree.Equation]) -> dict[str, str]:
+    """The orders of axes that operands stand in, where these are named."""
+    marked = [one for one in _iterate_arguments(equations) if one.layout is not None]
+    return {one.value.name: one.layout or "" for one in marked if isinstance(one.value, tree.Name)}
+
+
+def _reorder(test: tree.Test, before: Mapping[str, str], after: Mapping[str, str]) -> tree.Test:
+    """A test whose operands have their extents in the orders of axes of the other side."""
+    declarations = []
+    for one in test.declarations:
+        old, new = before.get(one.name), after.get(one.name)
+        if old is not None and new is not None and len(old) == len(one.shape):
+            one = replace(one, shape=tuple(one.shape[old.index(axis)] for axis in new))
+        declarations.append(one)
+    return replace(test, declarations=tuple(declarations))
 
 
 def _substitute(node: Any, values: Mapping[str, tree.Expression]) -> Any:

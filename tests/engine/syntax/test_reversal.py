@@ -109,6 +109,19 @@ def test_options_of_tests_are_those_of_the_other_side() -> None:
     assert [word(one) for one in generator.domain.items] == ["0 + 1", "1 + 1"]
 
 
+def test_extents_of_tests_stand_in_the_order_of_the_other_side() -> None:
+    found = turn(
+        "y @ NHWC = S2D(x @ NHWC) {b}  <=> y @ NCHW = SpaceToDepth(x @ NCHW) {size: b}  test x: f32[1, 4, 6, 3]"
+    )
+    (declaration,) = found.tests[0].declarations
+    assert [one.low for one in declaration.shape] == [1, 3, 4, 6]
+
+
+def test_names_that_no_side_reads_are_left_out() -> None:
+    found = turn("y = NEG(x)  let t = dtype(x)  where rank(x) > 1  <=> y = Neg(x)  => y = cast(x, t)")
+    assert [word(one) for one in found.clauses] == ["rank(x) > 1"]
+
+
 def test_a_family_is_read_backwards_member_by_member() -> None:
     (item,) = read(
         HEADER + "rule r over {ADD => Add} { y = SRC(a, b) {pot: _}  <=> y = DST(a, b) }", "demo.rules"
