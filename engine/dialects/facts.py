@@ -60,6 +60,12 @@ class OperatorFacts:
         Mapping[int, str],
         "Opsets up to which it meant something else, each with the name that rules have for what it was",
     ] = field(default_factory=dict)
+    names_variable: Annotated[
+        str | None,
+        "The option by which a handle says of which variable it is",
+        Member | None,
+    ] = None
+    opaque: Annotated[str | None, "The type of its result, where that has no elements"] = None
     names_type: Annotated[
         str | None,
         "The option that names the element type of the first result",

@@ -10,8 +10,6 @@ from .variables import ASSIGN, INITIALIZE, READ, VARIABLE
 
 #: what names of state have behind them where a call ends
 _ENDED = "_out"
-#: the option of a handle that says which variable it means, and the type of what it yields
-_NAME, _HANDLE = "shared_name", "RESOURCE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +76,10 @@ def _find_role(module: Module, role: str) -> tuple[str, str]:
 
 def _make_handle(module: Module, name: str) -> ir.Node:
     spec = module.target.find_role(VARIABLE)
-    handle = ir.Node(spec.domain, spec.name, [], [ir.AttrString(_NAME, name)], num_outputs=1)
+    named = [] if spec.facts.names_variable is None else [ir.AttrString(spec.facts.names_variable, name)]
+    handle = ir.Node(spec.domain, spec.name, [], named, num_outputs=1)
     handle.outputs[0].name, handle.outputs[0].shape = f"{name}/handle", ir.Shape([])
-    handle.outputs[0].meta["type"] = _HANDLE
+    handle.outputs[0].meta["type"] = spec.facts.opaque
     return handle
 
 
