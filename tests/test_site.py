@@ -49,6 +49,7 @@ def test_the_reference_of_commands_has_each_with_its_options(reference: ModuleTy
     assert "`--report FILE.html`" in text and "`--per-layer`" in text
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_table_of_operators_has_rows_of_every_rule_set(reference: ModuleType) -> None:
     text = reference.write_operators()

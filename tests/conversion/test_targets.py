@@ -321,6 +321,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_what_the_page_shows_of_limits_is_what_is_printed(page: Path, single: Callable[..., bytes]) -> None:
     (page / "softmax.tflite").write_bytes(

@@ -334,7 +334,7 @@ keys = st.text(st.characters(codec="ascii", exclude_characters="\0"), min_size=1
 
 @pytest.mark.slow
 @given(st.dictionaries(keys, plain | flat, max_size=6))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_flexbuffers_maps_are_read(content: dict[str, Any]) -> None:
     assert flexbuffer_reader.read_options(memoryview(bytes(flexbuffers.Dumps(content)))) == content
 

@@ -439,6 +439,7 @@ def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "mine"
 
 
+@pytest.mark.thorough
 def test_packs_of_ones_own_are_tried_and_recorded_beside_the_programs(
     pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -462,6 +463,7 @@ def test_packs_of_ones_own_are_tried_and_recorded_beside_the_programs(
     assert (folder / baseline.NAME).read_text(encoding="utf-8") == "no record"
 
 
+@pytest.mark.thorough
 def test_a_rule_of_ones_own_that_never_fires_is_told_of_where_one_of_its_name_does(pack: Path) -> None:
     (pack / "mine.rules").write_text(OWN.replace("  =>", "  where rank(x) < 0\n  =>"), encoding="utf-8")
     run = call("fuzz", "--rules", "tflite2onnx", "--rules", "mine", "--jobs", "1", "--examples", "4")
@@ -477,6 +479,7 @@ def test_rules_of_one_name_have_patterns_of_their_own(pack: Path) -> None:
     assert (theirs.turning, own.turning, own.make_stand_in("relu6", own.span).turning) == ((), (16, 17), ())
 
 
+@pytest.mark.thorough
 def test_the_coverage_of_packs_of_ones_own_is_of_their_rules(pack: Path) -> None:
     elu = OWN.replace("relu6", "elu").replace("RELU6(x)", "ELU(x)").replace("Clip(x, 0.0, 6.0)", "Elu(x)")
     (pack / "more.rules").write_text(elu, encoding="utf-8")
@@ -517,6 +520,7 @@ def test_a_target_is_tried_at_the_opset_that_it_sets(tmp_path: Path) -> None:
     assert (run.exit_code, "at opset 16" in run.stderr) == (1, True)
 
 
+@pytest.mark.thorough
 def test_rules_of_packs_of_ones_own_have_a_turn_whatever_the_time(pack: Path) -> None:
     rule = OWN.partition("\n\n")[2]
     more = [rule.replace("relu6", f"relu6_{n}").replace("=>", f"where rank(x) < {n}\n  =>") for n in range(3, 6)]
@@ -529,6 +533,7 @@ def test_rules_of_packs_of_ones_own_have_a_turn_whatever_the_time(pack: Path) ->
     assert all(tallies[trial.name].tried >= 4 for trial in chosen)
 
 
+@pytest.mark.thorough
 def test_graphs_are_drawn_about_rules_that_an_option_lays_over_others() -> None:
     found_stacks = list_stacks(Options())
     chosen = [trial for stack in found_stacks for trial in stack.trials if trial.name == "quantize_away"]

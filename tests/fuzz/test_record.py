@@ -210,6 +210,7 @@ def test_numbers_that_the_record_alone_knows_need_a_case_that_is_the_same() -> N
     assert baseline.explain_missing(("22222222:1/1", "11111111:1/6"), others) == ""
 
 
+@pytest.mark.thorough
 def test_what_changed_for_another_rule_set_alone_is_tried_there(monkeypatch: pytest.MonkeyPatch) -> None:
     known = baseline.read_entries
 

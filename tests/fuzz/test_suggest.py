@@ -34,7 +34,9 @@ def search(name: str, seconds: float) -> Suggestion | None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "nodes"), [("RELU_N1_TO_1", 1), ("FLOOR_DIV", 2)])
+@pytest.mark.parametrize(
+    ("name", "nodes"), [("RELU_N1_TO_1", 1), pytest.param("FLOOR_DIV", 2, marks=pytest.mark.thorough)]
+)
 def test_a_rule_that_is_found_converts_models_to_equal_results(tmp_path: Path, name: str, nodes: int) -> None:
     found = search(name, 60)
     assert found is not None and found.nodes == nodes
@@ -53,12 +55,14 @@ def test_a_rule_that_is_found_converts_models_to_equal_results(tmp_path: Path, n
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_options_that_are_true_or_false_become_attributes() -> None:
     found = search("SUM", 60)
     assert found is not None and "=> y = ReduceSum(input, [n for n in axes]) {keepdims: keep_dims}\n" in found.text
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_zeros_are_divided_by_as_in_the_kernels() -> None:
     found = search("RSQRT", 60)

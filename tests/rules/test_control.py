@@ -42,6 +42,7 @@ def agree(source: bytes, interpreter: Interpreter, inputs: Sequence[Sequence[np.
     ).passed
 
 
+@pytest.mark.thorough
 def test_a_loop_runs_as_often_as_its_condition_says(catalogue: Catalogue, interpreter: Interpreter) -> None:
     source = joined(
         catalogue,

@@ -22,7 +22,7 @@ from ..engine.expressions.test_tables import node, value
 from .random_control import program
 from .test_control import agree, joined
 
-CHECKS = settings(max_examples=70, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+CHECKS = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 CONTROL = ("If", "Loop")
 IMAGE = [1, 6, 5, 4]
 CONVOLUTION = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "fused_activation_function": "RELU"}

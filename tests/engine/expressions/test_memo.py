@@ -76,6 +76,7 @@ def test_a_small_constant_and_a_long_result_are_not_kept(flattened: list[int]) -
     assert flattened == [8, 1000, 8, 1000]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_nothing_keeps_a_constant_alive() -> None:
     gc.collect()

@@ -502,6 +502,7 @@ def test_nothing_half_written_is_left_behind(make: Make, kept: Path) -> None:
     assert {entry.suffix for entry in kept.iterdir()} == {".pack"}
 
 
+@pytest.mark.thorough
 def test_from_the_second_start_on_loading_takes_a_part_of_the_time_of_checking() -> None:
     loader.load(["tflite2onnx"])
 
@@ -538,6 +539,7 @@ def test_the_mistakes_of_a_pack_are_looked_for_once(make: Make, monkeypatch: pyt
 # ---- packs without those that they need below
 
 
+@pytest.mark.thorough
 def test_a_pack_alone_says_how_to_lay_it_over_the_programs_rules(make: Make, single: Callable[..., bytes]) -> None:
     mine = str(make("one", ABS))
     source = single("NEG", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])])

@@ -104,6 +104,7 @@ def test_a_meaning_that_says_nothing_is_told(tmp_path: Path, interpreter: Interp
     assert said in found.explain_problem()
 
 
+@pytest.mark.thorough
 def test_a_failure_is_run_again_with_what_the_operators_mean(tmp_path: Path, interpreter: Interpreter) -> None:
     meaning = SCALED.replace("x * (", "x - (")
     found, _, _ = tally(tmp_path, interpreter, meaning, "scaled")

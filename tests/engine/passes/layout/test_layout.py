@@ -41,8 +41,8 @@ Array = np.ndarray[Any, Any]
 #: where nothing is quantized; a permutation that is kept out from between an operator and its scales may move more
 FLOAT = [kind for kind in KINDS if kind != "quantized"]
 
-CHECKS = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-FEWER = settings(CHECKS, max_examples=60)
+CHECKS = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+FEWER = settings(CHECKS, max_examples=20)
 
 
 def graph_of(model: onnx.ModelProto) -> ir.Graph:
@@ -183,7 +183,7 @@ def problems(draw: Any, units: int = 12) -> Problem:
     return Problem(count, terms, alone)
 
 
-@settings(CHECKS, max_examples=250)
+@settings(CHECKS, max_examples=80)
 @given(problems())
 def test_no_assignment_costs_less(problem: Problem) -> None:
     least = min(problem.compute_cost(choice) for choice in itertools.product([False, True], repeat=problem.units))
