@@ -76,6 +76,16 @@ def test_the_bytes_of_a_program_convert_as_its_file_does() -> None:
     assert nnrewrite.convert(path.read_bytes()) == nnrewrite.convert(path)
 
 
+def test_the_bytes_of_a_program_are_known_whatever_it_is_called() -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(FOLDER / "views.pt2") as old, zipfile.ZipFile(stream, "w") as new:
+        for member in old.namelist():
+            new.writestr(f"{'a_name_of_a_model_that_is_long' * 8}/{member.partition('/')[2]}", old.read(member))
+    assert len(nnrewrite.convert(stream.getvalue()).graph.node) == len(
+        nnrewrite.convert(FOLDER / "views.pt2").graph.node
+    )
+
+
 def test_a_dimension_exported_as_free_takes_any_extent() -> None:
     (x, mask), _ = recorded("attention")
     model = nnrewrite.convert(FOLDER / "attention.pt2")
