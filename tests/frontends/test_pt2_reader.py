@@ -166,8 +166,13 @@ def test_an_operator_without_a_rule_is_refused_by_name(words: bytes) -> None:
     def change(member: str, content: bytes) -> bytes:
         return content.replace(words, words[: words.rindex(b".") + 1] + b"unheard_of")
 
+    content = altered("views", change)
+    for rules in (("aten2onnx",), ("aten2onnx", "onnx2tflite")):
+        with pytest.raises(nnrewrite.UnsupportedError, match="UNHEARD_OF") as caught:
+            nnrewrite.rewrite(content, rules=rules)
+        assert not caught.value.advice
     with pytest.raises(nnrewrite.UnsupportedError, match="UNHEARD_OF"):
-        nnrewrite.convert(altered("views", change))
+        nnrewrite.convert(content)
 
 
 def test_a_checkpoint_is_refused_with_the_lines_that_export_a_model(tmp_path: Path) -> None:
