@@ -105,6 +105,18 @@ def test_what_is_made_of_free_extents_alone_has_those_of_each_run(decomposed: bo
         np.testing.assert_allclose(one, wanted.numpy(), rtol=1e-4, atol=1e-6)
 
 
+def test_a_decomposed_pooling_takes_any_batch() -> None:
+    module, sizes = (
+        torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten()),
+        {0: torch.export.Dim("batch", min=2)},
+    )
+    program = torch.export.export(module, (torch.randn(2, 3, 4, 5),), dynamic_shapes=(sizes,)).run_decompositions()
+    model = nnrewrite.convert(program)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    x = torch.randn(5, 3, 4, 5)
+    np.testing.assert_allclose(session.run(None, {"input": x.numpy()})[0], module(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("decomposed", [False, True])
 def test_bilinear_layers_are_torchs_with_any_batch(decomposed: bool) -> None:
     module, batch = torch.nn.Bilinear(4, 5, 3).eval(), {0: torch.export.Dim("batch", min=2, max=20)}
