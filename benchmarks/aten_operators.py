@@ -66,6 +66,18 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
     "RAVEL": {"restores": "VIEW_AS"},
     "DETACH": {"restores": "VIEW_AS"},
     "CONTIGUOUS": {"restores": "VIEW_AS"},
+    "LIFT_FRESH": {"restores": "VIEW_AS"},
+    "TO_DEVICE": {"restores": "VIEW_AS"},
+    "TO_DTYPE": {"restores": "VIEW_AS"},
+    "TO_DTYPE_LAYOUT": {"restores": "VIEW_AS"},
+    "TO_OTHER": {"restores": "VIEW_AS"},
+    "SWAPDIMS": {"restores": "SWAPDIMS"},
+    "NARROW": {"restores": "NARROW_SCATTER"},
+    "CHUNK": {"restores": "CAT"},
+    "SPLIT_TENSOR": {"restores": "CAT"},
+    "SPLIT_SIZES": {"restores": "CAT"},
+    "SPLIT_WITH_SIZES": {"restores": "CAT"},
+    "UNBIND_INT": {"restores": "STACK"},
     "LSTM_INPUT": {"ranks": {"result1": "input", "result2": "input"}},
 }
 #: operators that take graphs, whose arguments have no names in files: `over` the operands in order
@@ -110,6 +122,11 @@ HIGHER_ORDER: Mapping[str, dict[str, Any]] = {
 #: operators that torch has no name for: what undoes a view that is written to
 INVERSES: Mapping[str, dict[str, Any]] = {
     "UNPERMUTE": {"operands": ["self"], "results": ["result"], "options": {"dims": ["[int64]"]}, "traits": ["view"]},
+    "NARROW_SCATTER": {
+        "operands": ["self", "src", "start", "length"],
+        "results": ["result"],
+        "options": {"dim": ["int64"]},
+    },
 }
 #: element types, numbered as torch numbers them, with what ONNX calls them
 TYPES = {

@@ -24,6 +24,7 @@ from ..engine.base.held_files import hold_files
 from ..engine.base.names import Scope
 from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.base.startup import replace
+from ..engine.packs.headers import read_pair
 from ..engine.passes.base import Module, run_passes
 from ..engine.passes.layout import KEPT, LAYOUT, Interface
 from ..engine.passes.part import Part
@@ -110,6 +111,8 @@ def _suggest_stacking(error: UnsupportedError, options: Options) -> str | None:
     """How to lay packs over the program's rules, where operators are refused as these are not among them."""
     if options.rules == DEFAULT.rules or all(refusal.reasons for refusal in error.refusals):
         return None
+    if any(read_pair(name) not in (None, read_pair(DEFAULT.rules[0])) for name in options.rules):
+        return None  # packs about other formats, which have nothing to lie over
     if any(file.name in DEFAULT.rules for file in prepare(options.stacked, None).pack.files):
         return None
     return f"{', '.join(options.rules)} alone has no rule for it: {explain_stacking(options)}"

@@ -6,7 +6,7 @@ nodes that made views. A write makes a new whole, and what is read later through
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -69,22 +69,23 @@ class Tensor:
 
 
 def restore_whole(
-    node: ir.Node, operators: Mapping[str, OperatorSpec], whole: ir.Value, part: ir.Value
+    node: ir.Node, operators: Mapping[str, OperatorSpec], whole: ir.Value, parts: Sequence[ir.Value], result: int
 ) -> ir.Node | None:
-    """The node that yields the whole in which the part that a view took has another value; None where nothing says how
-    the view's operator is undone."""
+    """The node that yields the whole in which the part that a view took, one of those that its operator makes, has
+    another value; None where nothing says how the view's operator is undone."""
     spec = operators[node.op_type]
     way = spec.facts.restores
-    if way is None or len(node.outputs) > 1:
+    if way is None:
         return None
     inverse = operators[way]
     named = {operand.name: value for operand, value in zip(spec.operands, node.inputs, strict=False)}
     places = [operand.name for operand in inverse.operands]
-    given = {"self": whole, "src": part} if "src" in places else {"self": part, "other": whole}
+    given = {"self": whole, "src": parts[result]} if "src" in places else {"self": parts[result], "other": whole}
+    joined = inverse.operands[0].variadic
     return ir.Node(
         inverse.domain,
         inverse.name,
-        [given.get(place, named.get(place)) for place in places],
+        parts if joined else [given.get(place, named.get(place)) for place in places],
         [attribute for attribute in node.attributes.values() if attribute.name in inverse.options],
         outputs=[ir.Value(type=whole.type, shape=whole.shape)],
         metadata_props=node.metadata_props,

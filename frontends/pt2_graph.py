@@ -382,7 +382,8 @@ class _GraphReader:
 
     def _restore(self, node: ir.Node, result: int, whole: ir.Value, part: ir.Value) -> ir.Value:
         """The whole in which the part that a node took has another value."""
-        made = restore_whole(node, self.dialect.operators, whole, part)
+        parts = [part if i == result else self._repeat(node, i, whole) for i in range(len(node.outputs))]
+        made = restore_whole(node, self.dialect.operators, whole, parts, result)
         if made is None:
             raise self.program.archive.make_error(
                 f"{node.name} makes a view that is written to, and nothing says how {node.op_type} is undone"

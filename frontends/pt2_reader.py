@@ -22,7 +22,8 @@ _MAIN = "model"
 
 def recognize(head: bytes) -> bool:
     """Whether a file begins as an exported program does, or as what else torch writes, which is refused with advice."""
-    named = any(word in head for word in (b"/data", b"/models/", b"/archive", b"/.data", b"/byteorder", b"/code/"))
+    first = b"/" + head[30 : 30 + int.from_bytes(head[26:28], "little")].partition(b"/")[2]
+    named = first.startswith((b"/data", b"/models/", b"/archive", b"/.data", b"/byteorder", b"/code/"))
     return (head.startswith(b"PK\x03\x04") and named) or head.startswith(b"\x80\x02")
 
 

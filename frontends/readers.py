@@ -13,8 +13,8 @@ from ..engine.base.startup import dataclass
 from ..engine.dialects.operators import Catalogue
 from .mapping import load
 
-#: so many bytes of a file tell its format
-_HEAD = 64
+#: so many bytes of a file tell its format: the first member of an archive is in a folder of any name that files have
+_HEAD = 512
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,7 @@ def test_heads_and_directions_are_those_of_the_library(tmp_path: Path) -> None:
     assert "layers.GRU(3, return_sequences=True, return_state=True)" in text
 
 
+@pytest.mark.torch
 def test_code_computes_what_the_runtime_does(tmp_path: Path) -> None:
     needed = "import keras, torch, safetensors, onnxruntime"
     environment = {**os.environ, "PYTHONPATH": f"{_JUDGES}", "KERAS_BACKEND": "torch"}

@@ -196,6 +196,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", CASES)
 def test_code_computes_what_the_runtime_does(name: str, judged: dict[str, Any]) -> None:
     assert judged[name]["error"] <= 1e-5

@@ -76,6 +76,16 @@ def test_the_bytes_of_a_program_convert_as_its_file_does() -> None:
     assert nnrewrite.convert(path.read_bytes()) == nnrewrite.convert(path)
 
 
+def test_the_bytes_of_a_program_are_known_whatever_it_is_called() -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(FOLDER / "views.pt2") as old, zipfile.ZipFile(stream, "w") as new:
+        for member in old.namelist():
+            new.writestr(f"{'a_name_of_a_model_that_is_long' * 8}/{member.partition('/')[2]}", old.read(member))
+    assert len(nnrewrite.convert(stream.getvalue()).graph.node) == len(
+        nnrewrite.convert(FOLDER / "views.pt2").graph.node
+    )
+
+
 def test_a_dimension_exported_as_free_takes_any_extent() -> None:
     (x, mask), _ = recorded("attention")
     model = nnrewrite.convert(FOLDER / "attention.pt2")
@@ -156,8 +166,13 @@ def test_an_operator_without_a_rule_is_refused_by_name(words: bytes) -> None:
     def change(member: str, content: bytes) -> bytes:
         return content.replace(words, words[: words.rindex(b".") + 1] + b"unheard_of")
 
+    content = altered("views", change)
+    for rules in (("aten2onnx",), ("aten2onnx", "onnx2tflite")):
+        with pytest.raises(nnrewrite.UnsupportedError, match="UNHEARD_OF") as caught:
+            nnrewrite.rewrite(content, rules=rules)
+        assert not caught.value.advice
     with pytest.raises(nnrewrite.UnsupportedError, match="UNHEARD_OF"):
-        nnrewrite.convert(altered("views", change))
+        nnrewrite.convert(content)
 
 
 def test_a_checkpoint_is_refused_with_the_lines_that_export_a_model(tmp_path: Path) -> None:

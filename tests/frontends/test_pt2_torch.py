@@ -62,6 +62,74 @@ def test_what_is_written_to_a_permuted_view_is_seen_in_the_whole() -> None:
     np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Written()(x).numpy(), rtol=1e-5)
 
 
+class Parts(torch.nn.Module):  # type: ignore[misc]
+    """Parts that are written to: some of several, and one that begins anywhere."""
+
+    def forward(self, x: Any) -> Any:
+        y = x * 2.0
+        first, second = y.chunk(2, 1)
+        second.add_(first)
+        y.unbind(0)[1].mul_(3.0)
+        y.split([1, 3], 2)[1].sub_(1.0)
+        y.narrow(2, 1, 2).zero_()
+        y.to(torch.float32).swapdims(0, 1)[0].add_(5.0)
+        return y
+
+
+class Grids(torch.nn.Module):  # type: ignore[misc]
+    """Grids, diagonals, spectra, pads and products of free extents."""
+
+    def forward(self, x: Any, y: Any) -> Any:
+        rows, columns = torch.meshgrid(x.mean(1), y.mean(1), indexing="xy")
+        a, b = torch.broadcast_tensors(x[:, None], y[None])
+        padded = torch.nn.functional.pad(x, (0, y.shape[0] - x.shape[0] + 4))
+        return rows, columns, a + b, torch.eye(x.shape[0]), torch.fft.rfft(y).abs(), padded
+
+
+def test_what_is_written_to_one_of_several_parts_is_seen_in_the_whole() -> None:
+    x = torch.randn(2, 4, 4)
+    model = nnrewrite.convert(torch.export.export(Parts(), (x,)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Parts()(x).numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_what_is_made_of_free_extents_alone_has_those_of_each_run(decomposed: bool) -> None:
+    sizes = ({0: torch.export.Dim("m", min=2, max=20)}, {0: torch.export.Dim("n", min=2, max=20)})
+    program = torch.export.export(Grids(), (torch.randn(3, 5), torch.randn(4, 5)), dynamic_shapes=sizes)
+    model = nnrewrite.convert(program.run_decompositions() if decomposed else program)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    x, y = torch.randn(6, 5), torch.randn(7, 5)
+    found = session.run(None, {"x": x.numpy(), "y": y.numpy()})
+    for one, wanted in zip(found, Grids()(x, y), strict=True):
+        np.testing.assert_allclose(one, wanted.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_decomposed_pooling_takes_any_batch() -> None:
+    module, sizes = (
+        torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten()),
+        {0: torch.export.Dim("batch", min=2)},
+    )
+    program = torch.export.export(module, (torch.randn(2, 3, 4, 5),), dynamic_shapes=(sizes,)).run_decompositions()
+    model = nnrewrite.convert(program)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    x = torch.randn(5, 3, 4, 5)
+    np.testing.assert_allclose(session.run(None, {"input": x.numpy()})[0], module(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_bilinear_layers_are_torchs_with_any_batch(decomposed: bool) -> None:
+    module, batch = torch.nn.Bilinear(4, 5, 3).eval(), {0: torch.export.Dim("batch", min=2, max=20)}
+    program = torch.export.export(module, (torch.randn(2, 4), torch.randn(2, 5)), dynamic_shapes=(batch, batch))
+    model = nnrewrite.convert(program.run_decompositions() if decomposed else program)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    inputs = (torch.randn(6, 4), torch.randn(6, 5))
+    found = session.run(
+        None, {one.name: tensor.numpy() for one, tensor in zip(session.get_inputs(), inputs, strict=True)}
+    )
+    np.testing.assert_allclose(found[0], module(*inputs).detach().numpy(), rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize(("normalized", "onesided", "extents"), [(False, None, (2, 400)), (True, False, (400,))])
 def test_spectra_are_torchs(pairs: bool, normalized: bool, onesided: bool | None, extents: tuple[int, ...]) -> None:
