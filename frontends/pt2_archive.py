@@ -87,14 +87,17 @@ class Archive:
         return [path.removeprefix("models/").removesuffix(".json") for path in paths]
 
     def read_json(self, path: str) -> Any:
-        """A member in JSON."""
+        """A member in JSON, which is an object."""
         content = self.read_content(path)
         if len(content) > _TEXT:
             raise self.make_error(f"{quote_name(path)} has {len(content)} bytes, more than {_TEXT}")
         try:
-            return json.loads(bytes(content))
+            found = json.loads(bytes(content))
         except (ValueError, RecursionError) as error:
             raise self.make_error(f"malformed: {quote_name(path)} is no JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise self.make_error(f"malformed: {quote_name(path)} is no JSON object")
+        return found
 
     def read_content(self, path: str) -> memoryview:
         """The bytes of a member: a view where it is stored as it is."""
