@@ -114,7 +114,7 @@ class CaseBuilder:
         if free and self.choices.draw_chance(_EXCHANGED):
             operands.reverse()
             self.widened = True
-        options, widened = draw_options(self.choices, self.subject, pattern, spec, len(operands), self.named)
+        options, widened = draw_options(self.choices, self.subject, pattern, spec, operands, self.named)
         self.widened |= widened
         options |= generate_body.draw_graphs(self, pattern, spec, operands, options)
         # Some kernels count their operands, those left out as well.
