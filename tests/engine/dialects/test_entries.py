@@ -191,7 +191,9 @@ def test_what_is_said_by_name_of_a_dialect_is_about_names_that_it_has() -> None:
         assert name in onnx.operators, f"`kernels` speaks of {name}"
         for since, kinds in versions.items():
             found = find_schema(name, int(since))
-            assert found is not None and kinds.keys() <= read_signature(found).kinds.keys(), f"kernels of {name} {since}"
+            assert found is not None and kinds.keys() <= read_signature(found).kinds.keys(), (
+                f"kernels of {name} {since}"
+            )
     for dialect in catalogue.dialects.values():
         options = {option for spec in dialect.operators.values() for option in spec.options}
         options |= {option for name in dialect.operators for option in (list_names(name) if dialect.schemas else ())}
