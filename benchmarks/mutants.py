@@ -95,6 +95,11 @@ def reverse_list(match: re.Match[str]) -> str | None:
     return f"[{', '.join(items[::-1])}]" if items != items[::-1] else None
 
 
+def turn(match: re.Match[str]) -> str | None:
+    first, sign, second = match.groups()
+    return f"{second} {sign} {first}" if first != second else None
+
+
 def swap_arguments(match: re.Match[str]) -> str | None:
     callee, *arguments = match.groups()
     return f"{callee}({arguments[0]}, {arguments[2]}, {arguments[1]}" if arguments[1] != arguments[2] else None
@@ -149,6 +154,24 @@ RULES: dict[str, tuple[str, Change]] = {
         lambda m: f"{m[1]}({'xyab'['bxya'.find(m[2])]})",
     ),
     "rounding": (r"\b(?:Round|Floor|Ceil)\((?=\w)", swap_words(("Round(", "Floor("), ("Ceil(", "Floor("))),
+    "rule": (r"(?m)^rule [^{}]*(?:\{[^{}]*\})?[^{}]*\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*^\}\n", lambda match: ""),
+    "opsets": (r"(?<=\bopset )\d+(?=\.\.)|(?<=\bdefault )\d+$", lambda match: str(int(match.group()) + 1)),
+    "no layout": (r" @ [A-Z]{2,5}\b", lambda match: ""),
+    "priority": (r" priority -?\d+", lambda match: ""),
+    "turned": (r"\b(\w+(?:\.\w+)?) (-|/|//|\+\+|%) (\w+(?:\.\w+)?)\b(?![(\[])", turn),
+    "one branch": (r"(?<== )([^\n=]*?) if ([^\n]*?) else ([^\n]*)$", lambda match: match[1]),
+    "extent": (r"(?<=\w\.)[HWC]\b", swap_words(("H", "W"), ("C", "H"))),
+    "two attributes": (r"\{(\w+): (\w+), (\w+): (\w+)(?=[,}])", lambda m: f"{{{m[1]}: {m[4]}, {m[3]}: {m[2]}"),
+    "results": (r"(?m)^(\s+(?:=> )?)(\w+), (\w+)(?= = [A-Z])", lambda m: f"{m[1]}{m[3]}, {m[2]}"),
+    "function": (
+        r"\b(?:Exp|Log|Sub|Div|Sqrt|Reciprocal|Relu|Neg|Abs|ReduceSum|ReduceMean|Equal|Sigmoid|Tanh)\b(?=\()",
+        lambda match: FUNCTIONS[match.group()],
+    ),
+}  # fmt: skip
+FUNCTIONS = {
+    "Exp": "Log", "Log": "Exp", "Sub": "Add", "Div": "Mul", "Sqrt": "Exp", "Reciprocal": "Neg", "Relu": "Abs",
+    "Neg": "Abs", "Abs": "Neg", "ReduceSum": "ReduceMean", "ReduceMean": "ReduceSum", "Equal": "Less",
+    "Sigmoid": "Tanh", "Tanh": "Sigmoid",
 }  # fmt: skip
 
 
@@ -191,6 +214,14 @@ OPS: dict[str, tuple[str, Change]] = {
         lambda match: "",
     ),
     "role": (r"role: (?:permute|reshape|extend|convert), ", lambda match: ""),
+    "operand order": (r"operands: \[(\w+), (\w+)(?=[,\]])", lambda m: f"operands: [{m[2]}, {m[1]}"),
+    "no choice": (r"(?<=[\[ ])(\w+)\?(?=[,\]])", lambda m: m[1]),
+    "versions": (r"versions: \{(\d+): ", lambda m: f"versions: {{{int(m[1]) + 1}: "),
+    "types": (r"types: \[\w+ ", lambda match: "types: ["),
+    "other default": (
+        r"(?<=: )\[(\d+), bool(?:, true)?\]",
+        lambda m: f"[{m[1]}, bool{', true' * ('true' not in m[0])}]",
+    ),
 }  # fmt: skip
 
 
@@ -203,7 +234,7 @@ def mutants(file: str, text: str) -> Iterator[Mutant]:
         for match in re.finditer(pattern, text, re.M):
             if known is not None and not any(a <= match.start() < b for a, b in known):
                 continue
-            if any(a <= match.start() < b for a, b in skipped):
+            if kind != "opsets" and any(a <= match.start() < b for a, b in skipped):
                 continue
             after = change(match)
             if after is not None and after != match.group():
@@ -268,7 +299,9 @@ def draw_mutants(count: int, seed: int, only: str) -> list[Mutant]:
         shuffle.shuffle(found)
     chosen: list[Mutant] = []
     while len(chosen) < count and any(kinds.values()):
-        chosen += [found.pop() for found in kinds.values() if found]
+        turn = [found.pop() for found in kinds.values() if found]
+        shuffle.shuffle(turn)  # so that a few are of any kinds
+        chosen += turn
     return chosen[:count]
 
 

@@ -33,6 +33,8 @@ _MOST = 4
 _FEW = 2
 #: in so many of a hundred draws; what is computed is what a graph reads, of what it is given
 _UNKNOWN_EXTENTS, _CONSTANT, _COMPUTED = 16, 30, 50
+#: in so many an operand whose elements are named is fed all the same
+_FED, _SELDOM_FED = 40, 12
 #: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
 _EXCHANGED = 12
 #: in so many a rule over the target is tried on elements of another type
@@ -114,7 +116,7 @@ class CaseBuilder:
         if free and self.choices.draw_chance(_EXCHANGED):
             operands.reverse()
             self.widened = True
-        options, widened = draw_options(self.choices, self.subject, pattern, spec, len(operands), self.named)
+        options, widened = draw_options(self.choices, self.subject, pattern, spec, operands, self.named)
         self.widened |= widened
         options |= generate_body.draw_graphs(self, pattern, spec, operands, options)
         # Some kernels count their operands, those left out as well.
@@ -342,7 +344,9 @@ class CaseBuilder:
         dtype = DTYPES[self.choices.pick(like if len(fit) > 1 and like and self.choices.draw_chance(60) else fit)]
         self.widened |= bool(like) and dtype not in self.listed  # the test does not say that lists are of several types
         self.listed.add(dtype)
-        constant = pattern.const or not self.choices.draw_chance(40)
+        # Rules over the target ask what constants hold; cases that are recorded are drawn as they were.
+        fed = _FED if self.subject.of_source or not self.choices.free else _SELDOM_FED
+        constant = pattern.const or not self.choices.draw_chance(fed)
         with np.errstate(over="ignore"):  # what a short type cannot hold is infinite
             return Value(self.make_name(pattern.name), dtype, array.astype(dtype.numpy()), constant)
 

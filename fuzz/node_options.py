@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -12,6 +12,7 @@ from ..engine.expressions.compile import Frame, evaluate
 from ..engine.expressions.functions import DTYPES, convert_to_python
 from ..engine.rewrite.pattern import NodePattern, OptionPattern
 from .choices import Choices
+from .sketch import Value
 from .subjects import Subject
 
 #: in so many of a hundred draws an option that the rule reads, and one that it does not mention, is not its default
@@ -30,21 +31,31 @@ _COUNTING = (1, 2, 4)
 _WIDE = frozenset({"bool", "f16", "f32", "f64", "i32", "i64"})
 #: the role of operators whose required option is an element type, and such types
 _CONVERT, _TYPES = "convert", (int(ir.DataType.INT64), int(ir.DataType.INT32), int(ir.DataType.FLOAT))
+#: in so many an option is given a value that ops.yaml names, or one beside a default that no schema tells more of
+_NAMED_OTHER = 25
+#: the axes of an image in front of those that a window has a number for: batch and channels
+_BEFORE_WINDOW = 2
 
 
 def draw_options(
-    choices: Choices, subject: Subject, pattern: NodePattern, spec: OperatorSpec, operands: int, named: dict[str, Any]
+    choices: Choices,
+    subject: Subject,
+    pattern: NodePattern,
+    spec: OperatorSpec,
+    operands: Sequence[Value | None],
+    named: dict[str, Any],
 ) -> tuple[dict[str, Any], bool]:
     """Draw the options of a node, and tell whether one was drawn that the test does not name.
 
-    `named` holds what the test names, and takes in what the pattern's variables stand for; `operands` is how many the
-    node has. An option that is left out has its default.
+    `named` holds what the test names, and takes in what the pattern's variables stand for; the node has these
+    `operands`. An option that is left out has its default.
     """
     found: dict[str, Any] = {}
     widened = False
     patterns = {option.name: option for option in pattern.options}
     lacking = _choose_absent(choices, subject, spec, patterns, named)
     counts = spec.facts.fuzz.counts
+    stands_in = _is_evaluated(spec, patterns, named)
     for name, option in spec.options.items():
         wanted = patterns.get(name)
         if wanted is not None and wanted.graph is not None:
@@ -70,7 +81,7 @@ def draw_options(
         elif wanted is not None and variable is None:
             found[name] = convert_to_python(evaluate(wanted.value, Frame(named)))
         elif counts.get(name) in {operand.name for operand in spec.operands}:
-            found[name] = operands
+            found[name] = len(operands)
         else:
             read = variable not in (None, "_")
             if variable == "_" and option.required and spec.role == _CONVERT:
@@ -83,6 +94,8 @@ def draw_options(
             counting = spec.table is not None and option.type == "int32" and option.default == 0
             if counting and read and not stays and not others:
                 others, often = list(_COUNTING), _UNMENTIONED  # masks, axes
+            if not others and read and not stays and choices.free and not stands_in:
+                others, often = _list_beside(choices, option, spec, subject, operands), _NAMED_OTHER
             if others and choices.draw_chance(often):
                 found[name] = choices.pick(others)
                 widened = True
@@ -125,3 +138,34 @@ def _list_others(option: Option, subject: Subject) -> list[Any]:
     if option.type.startswith("int") and isinstance(option.default, int) and option.default > 0:
         return [option.default + 1, option.default - 1 if subject.reads.schemas else option.default + 2]
     return []
+
+
+def _is_evaluated(spec: OperatorSpec, patterns: Mapping[str, OptionPattern], named: Mapping[str, Any]) -> bool:
+    """Whether the evaluator of the onnx package is asked, which reads past some options, and not the runtime."""
+    for name in spec.facts.fuzz.reference:
+        wanted = patterns.get(name)
+        if wanted is None or wanted.graph is not None:
+            continue
+        if wanted.variable is not None or evaluate(wanted.value, Frame(dict(named))) != spec.options[name].default:
+            return True
+    return False
+
+
+def _list_beside(
+    choices: Choices, option: Option, spec: OperatorSpec, subject: Subject, operands: Sequence[Value | None]
+) -> list[Any]:
+    """Values that ops.yaml names for an option that its schema tells nothing of, or some number beside its default.
+
+    No recorded case has one.
+    """
+    trials = subject.reads.facts.fuzz
+    if option.name in trials.others:
+        return [value for value in trials.others[option.name] if value != option.default]
+    if option.name in trials.windows and operands and operands[0] is not None:
+        numbers = [choices.pick(trials.windows[option.name]) for _ in operands[0].content.shape[_BEFORE_WINDOW:]]
+        pairs = [number if isinstance(number, tuple) else (number,) for number in numbers]
+        return [[number for numbers in zip(*pairs, strict=True) for number in numbers]] if pairs else []
+    if isinstance(option.default, float):
+        return [option.default + 0.5, 2 * option.default + 0.25]
+    number = option.type.startswith("int") and type(option.default) is int
+    return [1] if number and option.default == 0 and (spec.schema is not None or spec.table is None) else []

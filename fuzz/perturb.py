@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..engine.syntax import tree
 from .choices import Choices
 from .landmarks import Landmarks
@@ -14,6 +16,8 @@ from .subjects import Subject
 _TARGET, _SOURCE = 45, 8
 #: in so many of those it is one of the things that the guards speak of
 _GUARDED = 80
+#: in so many of those a constant that is varied keeps its numbers and has another shape, if the draw is not recorded
+_RESHAPED = 40
 #: in so many of a hundred draws an operand has another rank about which the rule asks
 _LONGER = 10
 #: the fixed cases in which that is so, each of these things in turn
@@ -41,8 +45,31 @@ def draw_named(choices: Choices, subject: Subject, test: tree.Test, varied: str 
     for generator in test.generators:
         value = choices.pick(subject.list_domain(generator))
         marks = subject.landmarks if choices.free else None
-        found[generator.name] = change(choices, value, marks) if generator.name == varied else value
+        if generator.name == varied:
+            free = choices.free and subject.reads.schemas and generator.name in subject.constants
+            shaped = lay_out(choices, value, test) if free and choices.draw_chance(_RESHAPED) else None
+            value = change(choices, value, marks) if shaped is None else shaped
+        found[generator.name] = value
     return found
+
+
+def lay_out(choices: Choices, value: Any, test: tree.Test) -> Any:
+    """The numbers of a constant, or more like the first, in another shape: with axes in front, or along one of an
+    operand; None where there are no numbers."""
+    numbers = np.array(value) if isinstance(value, float | list) else np.array("")
+    if numbers.dtype.kind not in "if" or not numbers.size:
+        return None
+    shapes = [[1] * more + list(numbers.shape) for more in (1, 2, 4)]
+    for one in test.declarations:
+        extents = [dimension.low for dimension in one.shape]
+        along = [[extents[axis], *[1] * (len(extents) - axis - 1)] for axis in range(len(extents))]
+        shapes += [shape for shape in (*along, extents) if all(isinstance(extent, int) for extent in shape)]
+    shape = choices.pick(shapes)
+    count = int(np.prod(shape))
+    if count != numbers.size:
+        steps = np.arange(count) if numbers.dtype.kind == "i" else np.arange(count) / 4
+        numbers = numbers.flat[0] + steps
+    return numbers.reshape(shape).tolist()
 
 
 def choose_longer(choices: Choices, subject: Subject, test: tree.Test, named: dict[str, Any]) -> dict[str, int]:

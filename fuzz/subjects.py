@@ -80,6 +80,12 @@ class Subject:
         return frozenset(one.name for one in walk(conditions) if isinstance(one, tree.Name))
 
     @functools.cached_property
+    def constants(self) -> frozenset[str]:
+        """The operands of its left side that are constant."""
+        arguments = (one for call in walk(self.rule.equations) if isinstance(call, tree.Call) for one in call.arguments)
+        return frozenset(one.value.name for one in arguments if one.const and isinstance(one.value, tree.Name))
+
+    @functools.cached_property
     def landmarks(self) -> Landmarks:
         """What it names that cases are drawn around."""
         return find_landmarks(self.rule, self.definitions)

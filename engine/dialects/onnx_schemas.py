@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -55,6 +56,24 @@ def find_schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema |
     except onnx.defs.SchemaError:
         return None
     return None if found.deprecated else found
+
+
+def list_names(name: str) -> set[str]:
+    """The operands, results and options that the standard operator `name` has or had; none where there is no such."""
+    found: set[str] = set()
+    for one in _list_versions().get(name, ()):
+        found |= {*(each.name for each in (*one.inputs, *one.outputs)), *one.attributes}
+    return found
+
+
+@functools.cache
+def _list_versions() -> Mapping[str, Sequence[onnx.defs.OpSchema]]:
+    """All versions of each standard operator."""
+    found: dict[str, list[onnx.defs.OpSchema]] = {}
+    for one in onnx.defs.get_all_schemas_with_history():
+        if not one.domain:
+            found.setdefault(one.name, []).append(one)
+    return found
 
 
 def read_signature(found: onnx.defs.OpSchema) -> Signature:

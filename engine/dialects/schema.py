@@ -16,6 +16,7 @@ from ..syntax.yaml_documents import compose, make_span
 from .facts import OTHER_TYPES
 from .keys import list_homes
 from .node_types import Misfit, list_members, list_misfits, list_unknown
+from .onnx_schemas import list_names
 from .operators import FORM
 
 _OPERAND = re.compile(r"[A-Za-z_]\w*(\?|\.\.\.|!|\?\.\.\.)?")
@@ -124,7 +125,8 @@ class _Reader:
                 )
         yield from self._check_options(given.get("options"), enums, tables)
         described = {**others.get(name.value, {}), **_read_mapping(fields)}
-        yield from self._check_members(name.value, fields, _list_members(described, tables))
+        members = _list_members(described, tables) or (list_names(name.value) if known.get("schemas") else set())
+        yield from self._check_members(name.value, fields, members)
         reason = given.get("unsupported")
         if reason is not None and not (isinstance(reason, yaml.ScalarNode) and reason.tag == _TEXT and reason.value):
             yield self._make_error(reason, "`unsupported` says in words why no rule is about the operator")

@@ -84,6 +84,14 @@ class DialectTrials:
     unheeded: Annotated[
         Mapping[str, tuple[str, ...]], "Enumerants that kernels read past, as if the option had its default"
     ] = field(default_factory=dict)
+    others: Annotated[
+        Mapping[str, tuple[Any, ...]],
+        "Options by name, each with values that it is given at times where a rule reads it and no test names it",
+    ] = field(default_factory=dict)
+    windows: Annotated[
+        Mapping[str, tuple[int | tuple[int, int], ...]],
+        "The same of options that have a number for each axis of an image, or one for each of its two ends",
+    ] = field(default_factory=dict)
     samples: Annotated[
         str | None, "In words, what its rules are tried on where no interpreter runs its operators: they need no test"
     ] = None

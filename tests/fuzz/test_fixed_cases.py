@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -16,6 +17,7 @@ from nnrewrite.fuzz.finding import Rejected
 from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.rule_sets import RuleSets, list_stacks
 from nnrewrite.fuzz.runner import repeat
+from nnrewrite.fuzz.sketch import Case
 from nnrewrite.fuzz.subjects import Subject
 from nnrewrite.verify import Interpreter
 
@@ -64,3 +66,41 @@ def test_a_rule_fires_on_the_first_fixed_cases(stack: RuleSets, oracle: Oracle) 
     found = repeat(named(stack, "gelu"), oracle, ())
     assert not found.explain_problem()
     assert sum(":1/" in one for one in found.outcomes[:8]) >= 6
+
+
+def drawn_of(subject: Subject, oracle: Oracle, make: Callable[[int], Choices]) -> Iterator[Case]:
+    for seed in range(60):
+        try:
+            yield draw(make(seed), subject, oracle)
+        except Rejected:
+            continue
+
+
+def free(seed: int) -> Choices:
+    return Choices(random.Random(seed).randint)
+
+
+def test_options_that_a_rule_reads_and_no_test_names_are_drawn_but_for_recorded_cases(
+    stack: RuleSets, oracle: Oracle
+) -> None:
+    subject = named(stack, "term_before_convolution")
+
+    def options(make: Callable[[int], Choices]) -> set[str]:
+        cases = drawn_of(subject, oracle, make)
+        return {name for case in cases for step in case.steps if step.operator.name == "Conv" for name in step.options}
+
+    told = {generator.name for test in subject.tests for generator in test.generators}
+    assert {"dilations", "auto_pad"}.isdisjoint(told)
+    assert {"dilations", "auto_pad"} <= options(free)
+    assert {"dilations", "auto_pad"}.isdisjoint(options(lambda seed: Choices.make_seeded(f"{seed}")))
+
+
+def test_constants_that_guards_speak_of_have_other_shapes_at_times(stack: RuleSets, oracle: Oracle) -> None:
+    subject = named(stack, "relu_of_max")
+
+    def shapes(make: Callable[[int], Choices]) -> set[tuple[int, ...]]:
+        cases = drawn_of(subject, oracle, make)
+        return {value.content.shape for case in cases for value in case.steps[0].operands[1:] if value is not None}
+
+    assert len(shapes(free)) >= 3
+    assert shapes(lambda seed: Choices.make_seeded(f"{seed}")) == {()}

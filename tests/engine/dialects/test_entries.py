@@ -15,6 +15,7 @@ from nnrewrite.engine.dialects import ops_files
 from nnrewrite.engine.dialects.facts import DialectFacts, OperatorFacts
 from nnrewrite.engine.dialects.json_schema import make_schema
 from nnrewrite.engine.dialects.keys import list_keys
+from nnrewrite.engine.dialects.onnx_schemas import find_schema, list_names, read_signature
 from nnrewrite.engine.dialects.schema import find_mistakes
 from nnrewrite.engine.dialects.trial_facts import DialectTrials, OperatorTrials
 
@@ -161,6 +162,12 @@ OWN = "domain: tflite.custom, operands: [x], results: [y]"
         (entry(f"{{{OWN}, within: {{a: [0]}}}}"), "3:76", "`within.a` is a list of 2", ""),
         (entry(f"{{{OWN}, kept: {{prefix: Flex}}}}"), "3:70", "`kept` has no `types`", ""),
         ("tflite: {types: {BIT: {code: 99, dtype: BOOL, bit: 1}}}", "1:47", "`types.BIT` has no `bit`", "mean `bits`?"),
+        (
+            "onnx: {operators: {Transpose: {remap: {prem: perm}}}}",
+            "1:40",
+            "`Transpose` has no operand, result or option `prem`",
+            "did you mean `perm`?",
+        ),
         ("onnx: {kernels: {Add: {since: {T: f32}}}}", "1:24", "a key of `kernels.Add` is a whole number", ""),
     ],
 )
@@ -175,6 +182,24 @@ def test_keys_that_are_unknown_or_elsewhere_and_what_they_hold_are_mistakes(
 def test_what_comes_with_the_program_has_no_mistakes() -> None:
     for path in OPERATORS:
         assert [str(one) for one in find_mistakes(path, path.read_text(encoding="utf-8"), {})] == []
+
+
+def test_what_is_said_by_name_of_a_dialect_is_about_names_that_it_has() -> None:
+    catalogue = ops_files.load([])
+    onnx = catalogue.find_dialect("onnx")
+    for name, versions in onnx.facts.kernels.items():
+        assert name in onnx.operators, f"`kernels` speaks of {name}"
+        for since, kinds in versions.items():
+            found = find_schema(name, int(since))
+            assert found is not None and kinds.keys() <= read_signature(found).kinds.keys(), (
+                f"kernels of {name} {since}"
+            )
+    for dialect in catalogue.dialects.values():
+        options = {option for spec in dialect.operators.values() for option in spec.options}
+        options |= {option for name in dialect.operators for option in (list_names(name) if dialect.schemas else ())}
+        assert {*dialect.facts.fuzz.others, *dialect.facts.fuzz.windows} <= options, dialect.name
+        for members in dialect.facts.unions.values():
+            assert members.keys() <= {*dialect.facts.tables}
 
 
 @pytest.mark.slow
