@@ -232,7 +232,7 @@ def lower_loss(model: Any, values: list[Any]) -> bool | None:
         return None
     before.backward()
     kept = [one.detach().clone() for one in weights]
-    for rate in (1e-1, 1e-3, 1e-5, 1e-7):
+    for rate in (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11):
         torch.optim.SGD(weights, lr=rate).step()
         with torch.no_grad():
             lowered = bool(loss() < before)

@@ -1,16 +1,9 @@
-"""Generated PyTorch code computes what ONNX Runtime does; needs a Python with torch, safetensors and onnxruntime.
-
-It is the one that runs the tests, or that which the variable NNREWRITE_TORCH names.
-"""
+"""Generated PyTorch code computes what ONNX Runtime does; needs a Python with torch, safetensors and onnxruntime."""
 
 from __future__ import annotations
 
 import ast
-import functools
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +14,13 @@ import onnx.numpy_helper as onh
 import pytest
 from nnrewrite.backends.python_writer import Encoded
 from nnrewrite.conversion import pipeline
-from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.base.errors import RewriteError
 
-_PYTHON = os.environ.get("NNREWRITE_TORCH", sys.executable)
-_JUDGES = OPS.parent / "benchmarks"
-_DRIVER = (
-    "import json, pathlib, sys, torch_judge as t;"
-    "print(json.dumps({p.name: t.judge(p, p / 'original.onnx', None) for p in pathlib.Path(sys.argv[1]).iterdir()}))"
-)
+from .conftest import Judge, assert_equal
+
 _RANDOM = np.random.default_rng(0)
 
 Case = tuple[list[onnx.NodeProto], list[onnx.TensorProto], list[tuple[str, list[int]]]]
-
-
-@functools.cache
-def has_torch() -> bool:
-    done = subprocess.run([_PYTHON, "-c", "import torch, safetensors, onnxruntime"], capture_output=True, check=False)
-    return done.returncode == 0
 
 
 def real(name: str, *shape: int) -> onnx.TensorProto:
@@ -402,26 +384,10 @@ def test_options_of_code_are_refused_elsewhere() -> None:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    if not has_torch():
-        pytest.skip(f"{_PYTHON} has no torch, safetensors and onnxruntime: NNREWRITE_TORCH names one that has")
-    root = tmp_path_factory.mktemp("code")
-    for name, case in CASES.items():
-        write(case, root / name)
-    done = subprocess.run(
-        [_PYTHON, "-c", _DRIVER, f"{root}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": f"{_JUDGES}"},
-    )
-    assert not done.returncode, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+def judged(judge: Judge) -> dict[str, Any]:
+    return judge(CASES, lambda name, folder: write(CASES[name], folder))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_code_computes_what_the_runtime_does(name: str, judged: dict[str, Any]) -> None:
-    assert judged[name]["error"] <= 1e-5
-    assert judged[name]["round_trip"]
-    assert judged[name]["step_lowers_loss"] in (True, None)
+    assert_equal(judged[name])

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +9,8 @@ import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
 
-from .test_torch_code import _DRIVER, _JUDGES, _PYTHON, Case, convert, has_torch, real, whole, write
+from .conftest import Judge, assert_equal
+from .test_torch_code import Case, convert, real, whole, write
 
 
 def number(name: str, value: float) -> Any:
@@ -182,22 +179,10 @@ def test_code_says_what_is_meant(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    if not has_torch():
-        pytest.skip(f"{_PYTHON} has no torch, safetensors and onnxruntime: NNREWRITE_TORCH names one that has")
-    root: Path = tmp_path_factory.mktemp("code")
-    for name, (case, _) in CASES.items():
-        write(case, root / name)
-    environment = {**os.environ, "PYTHONPATH": f"{_JUDGES}"}
-    call = [_PYTHON, "-c", _DRIVER, f"{root}"]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
-    assert not done.returncode, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+def judged(judge: Judge) -> dict[str, Any]:
+    return judge(CASES, lambda name, folder: write(CASES[name][0], folder))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_code_computes_what_the_runtime_does(name: str, judged: dict[str, Any]) -> None:
-    assert judged[name]["error"] <= 1e-5
-    assert judged[name]["round_trip"]
-    assert judged[name]["step_lowers_loss"] in (True, None)
+    assert_equal(judged[name])
