@@ -167,11 +167,11 @@ def _judge(
 ) -> _Candidate | None:
     """What the windows at some starts would spare, overlapping ones left out; None where that is too little."""
     first = steps[starts[0] : starts[0] + length]
-    if length > 1 and first[0].block is not None and all(step.block is first[0].block for step in first):
+    if any(_is_repeated(first, period) for period in range(1, length // 2 + 1)):
         return None  # a chain of equal blocks is no block
     chosen: list[int] = []
     for start in starts:
-        if not chosen or start >= chosen[-1] + length:
+        if (not chosen or start >= chosen[-1] + length) and not _cuts_chain(steps, start, start + length):
             chosen.append(start)
     if not any(step.scope for step in first):
         return _weigh(steps, last, chosen, length, body, least, 1.0)
@@ -180,6 +180,19 @@ def _judge(
     if whole is not None or len(modules) == len(chosen):
         return whole
     return _weigh(steps, last, chosen, length, body, least, _CUT)
+
+
+def _is_repeated(steps: Sequence[Step], period: int) -> bool:
+    """Whether steps are the first few of them again and again, with a block among these."""
+    if len(steps) % period or not any(step.block is not None for step in steps[:period]):
+        return False
+    return all(step.key == before.key for before, step in zip(steps, steps[period:], strict=False))
+
+
+def _cuts_chain(steps: Sequence[Step], start: int, end: int) -> bool:
+    """Whether a run of equal blocks goes on where some steps begin or end."""
+    pairs = [(steps[place - 1], steps[place]) for place in (start, end) if 0 < place < len(steps)]
+    return end - start > 1 and any(one.block is not None and one.block is other.block for one, other in pairs)
 
 
 def _is_module(steps: Sequence[Step], start: int, length: int) -> bool:
@@ -248,7 +261,8 @@ def _weigh(
 
 
 def _compute_price(arguments: int, instances: int) -> float:
-    return max(0, arguments - _ARGUMENTS) * (1 + 0.1 * instances)
+    """Lines that arguments are worth; those of which not all fit on a line take one of each call."""
+    return max(0, arguments - _ARGUMENTS) * (1 + 0.1 * instances) + max(0, arguments - 2 * _ARGUMENTS) * instances
 
 
 def _list_differences(steps: Sequence[Step], chosen: Sequence[int], length: int) -> list[tuple[Any, ...]]:

@@ -80,7 +80,7 @@ def plan_body(
             if places[0] == place:
                 wishes.append((_name_chain(steps, places, kind), Member("", places, kind)))
         elif step.layer or step.block is not None:
-            wishes.append((_name_layer(step), Member("", [place])))
+            wishes.append((_name_everywhere(place, step, block), Member("", [place])))
         for slot, value in step.own.items():
             stored = {} if step.spec is None else step.spec.facts.python.stored
             wishes.append((_name_tensor(value, stored.get(slot[0], slot[0])), Member("", [place], "tensor", slot)))
@@ -207,6 +207,13 @@ def _can_continue(
     if others != [one for at, one in enumerate(before.reads) if at != place]:
         return False
     return len(run) == 1 or steps[run[0]].writes[0] is steps[run[1]].reads[place]
+
+
+def _name_everywhere(place: int, step: Step, block: Block | None) -> str:
+    """What a layer is called; without the number where the instances of its block number it."""
+    names = {_name_layer(step)} | {_name_layer(one[place]) for one in ([] if block is None else block.instances)}
+    plain = {name.rstrip("0123456789_") for name in names}
+    return plain.pop() if len(names) > 1 and len(plain) == 1 and "" not in plain else _name_layer(step)
 
 
 def _name_layer(step: Step) -> str:

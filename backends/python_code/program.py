@@ -20,6 +20,7 @@ from .forward import Method, read_options, write_kind
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
 from .printer import quote, write_expression, write_head, write_statement
+from .progressions import write_progressions
 from .steps import Block, Slot, Step, list_steps
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
 from .ties import find_tied, has_elements_of, write_path
@@ -216,6 +217,7 @@ class _Writer:
             same = list(run)
             several = len(same) >= _RUN or (alike and len(same) > 1)
             items += [ast.Starred(_repeat(same[0], len(same)))] if several else same
+        items = list(write_progressions(items))
         if member.kind == "chain":
             return fill(parse_template(self._python.sequential), {"layers": items})
         whole = _repeat(layers[0], len(layers)) if alike and len(layers) > 1 else ast.List(items)

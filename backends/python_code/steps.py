@@ -99,6 +99,7 @@ class Block:
 def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
     """The steps of a graph in order, before them the constants that several read."""
     steps = _hoist([_describe(node, dialect) for node in graph], graph.outputs)
+    _step_out(steps)
     holders = Counter(value for step in steps for value in step.held.values())
     for step in steps:
         step.tied = frozenset(name for name, value in step.held.items() if holders[value] > 1)
@@ -166,6 +167,21 @@ def _find_common(steps: Sequence[Step], reads: Mapping[ir.Value, int]) -> set[St
         if who and all(one in found for one in who):
             found.add(step)
     return found
+
+
+def _step_out(steps: Sequence[Step]) -> None:
+    """Let steps that are no layers, read nothing of the module that they are in, and are read outside of it as well, be
+    of the module around: what is joined for a layer of a dense block and all behind it is not that layer's own."""
+    made = {value: step for step in steps for value in step.writes}
+    readers: dict[ir.Value, list[Step]] = {}
+    for step in steps:
+        for value in step.inputs:
+            readers.setdefault(value, []).append(step)
+    for step in steps:
+        who = [one.scope for value in step.writes for one in readers.get(value, ()) if one.scope]
+        within = any(made[value].scope[: len(step.scope)] == step.scope for value in step.inputs if value in made)
+        if step.scope and not step.layer and not step.graphs and not within and len(who) > 1:
+            step.scope = share_prefix([step.scope, *who])
 
 
 def _is_running(step: Step) -> bool:
