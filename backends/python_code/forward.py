@@ -16,6 +16,7 @@ from .printer import write_expression, write_head
 from .statements import LETTERS, Statement, StatementWriter, Suite, is_number
 from .steps import Block, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_literal, parse_template
+from .wishes import find_wishes
 
 #: letters of an expression that may stand in another, and of a statement that it may make
 _INNER, _LINE = 60, 84
@@ -29,6 +30,7 @@ class Method:
     parameters: Mapping[tuple[int, Slot], ast.expr]
     placeholders: Mapping[Step, str]
     python: DialectPython
+    block_inputs: Mapping[Block, Sequence[str]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
     inputs: list[str] = field(default_factory=list)
     _values: list[ir.Value] = field(default_factory=list)
@@ -43,9 +45,10 @@ class Method:
         for value in body.inputs:
             self._known[value] = self._make_name(value)
         suite = self._finish_suite()
-        scribe = StatementWriter(self._values, self.python)
+        wishes = find_wishes(body, self.block_inputs)
+        scribe = StatementWriter(self._values, self.python, wishes)
         for at, value in enumerate(body.inputs):
-            scribe.given[value] = self._name_input(at, value, scribe)
+            scribe.given[value] = self._name_input(at, value, scribe, wishes)
         names = scribe.given
         lines = list(scribe.write(suite))
         self.inputs = [names[value] for value in body.inputs]
@@ -75,9 +78,13 @@ class Method:
         statements, self._statements = self._statements, outer
         return Suite(statements, result.elts)
 
-    def _name_input(self, at: int, value: ir.Value, scribe: StatementWriter) -> str:
+    def _name_input(self, at: int, value: ir.Value, scribe: StatementWriter, wishes: Mapping[ir.Value, str]) -> str:
         if is_number(value):
             return scribe.names.number_name("n")
+        if self.body.block is not None and at and value in wishes:
+            name = scribe.give_wish(wishes[value])
+            if name not in scribe.given.values():
+                return name
         if self.body.block is not None or len(self.body.inputs) == 1:
             return LETTERS[at] if at < len(LETTERS) else scribe.names.number_name("x")
         name = make_identifier(value.name or "")

@@ -65,6 +65,7 @@ class _Writer:
         self._classes = Names([*imported, *python.functions])
         self.placeholders: list[str] = []
         self._inputs: list[str] = []  # what the class written last calls its inputs
+        self._block_inputs: dict[Block, Sequence[str]] = {}
         self._parts: dict[str, set[str]] = {}
         self._weights: Sequence[ir.TensorProtocol] = ()
 
@@ -132,9 +133,12 @@ class _Writer:
             head = f"class {name}({write_expression(chain.func)}):"
             return [head, *self._write_signature(body), *write_statement("", begin, 2)]
         stubs = self._collect_stubs(body)
-        method = Method(body, slots, {step: stub for step, (stub, _) in stubs.items()}, self._python)
+        named = {step: stub for step, (stub, _) in stubs.items()}
+        method = Method(body, slots, named, self._python, self._block_inputs)
         forward = method.write(self._python.method, self._python.tensor)
         self._inputs = method.inputs
+        if body.block is not None:
+            self._block_inputs[body.block] = method.inputs
         bodies = list(_walk(body))
         made = [line for one in bodies for member in one.members for line in self._write_member(member, one, slots)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]

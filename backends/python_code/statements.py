@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import onnx_ir as ir
 
@@ -61,8 +62,11 @@ def is_number(value: ir.Value) -> bool:
 class StatementWriter:
     """Gives values names and writes lines: a name is free again when nothing reads its value any more."""
 
-    def __init__(self, values: Sequence[ir.Value], python: DialectPython) -> None:
-        self._values, self._python = values, python
+    def __init__(
+        self, values: Sequence[ir.Value], python: DialectPython, wishes: Mapping[ir.Value, str] = MappingProxyType({})
+    ) -> None:
+        self._values, self._python, self._wishes = values, python, wishes
+        self._wished: dict[str, str] = {}
         self._numbers = {value: number for number, value in enumerate(values)}
         self.names = Names(["self", "layer", *LETTERS, NUMBER, *python.reserved])
         self.given: dict[ir.Value, str] = {}
@@ -258,8 +262,16 @@ class StatementWriter:
     def _choose_name(self, target: ir.Value, free: Sequence[str], live: Mapping[str, int]) -> str:
         if is_number(target):
             return self.names.number_name(NUMBER) if NUMBER in live else NUMBER
+        if target in self._wishes and (name := self.give_wish(self._wishes[target])) not in live:
+            return name
         wishes = [*(name for name in free if name in LETTERS), *LETTERS]
         return next((name for name in wishes if name not in live), "") or self.names.number_name("x")
+
+    def give_wish(self, wish: str) -> str:
+        """The name that stands for a wish, each time that it is free."""
+        if wish not in self._wished:
+            self._wished[wish] = self.names.give(wish)
+        return self._wished[wish]
 
     def _rename(self, node: ast.expr) -> ast.expr:
         found: ast.expr = _Renaming(self._values, self.given).visit(copy.deepcopy(node))
