@@ -78,6 +78,8 @@ def _make_call(block: Block, place: int) -> Step:
 def _estimate_cost(step: Step, reads: Mapping[ir.Value, int]) -> float:
     if step.block is not None:
         return _CHAINED if all(reads.get(one, 0) == 1 for one in (*step.inputs, *step.writes)) else _CALL
+    if step.roll is not None:
+        return _OTHER * len(step.roll.steps) + _LAYER
     return _LAYER if step.layer or step.own else _OTHER if step.constant is None else 0.0
 
 

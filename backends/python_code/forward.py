@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ...engine.base.startup import dataclass, field
+from ...engine.base.startup import dataclass, field, replace
 from ...engine.dialects.python_facts import DialectPython
 from ...engine.expressions.functions.registry import SHORT
 from .identifiers import make_identifier
 from .members import Body
 from .printer import write_expression, write_head
 from .statements import LETTERS, Statement, StatementWriter, Suite, is_number
-from .steps import Block, Slot, Step, count_reads, is_truth, read_option, read_truth
+from .steps import Block, Roll, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_literal, parse_template
 from .wishes import find_wishes
 
@@ -33,6 +33,7 @@ class Method:
     block_inputs: Mapping[Block, Sequence[str]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
     inputs: list[str] = field(default_factory=list)
+    _counters: set[ir.Value] = field(default_factory=set)
     _values: list[ir.Value] = field(default_factory=list)
     _numbers: dict[ir.Value, int] = field(default_factory=dict)
     _known: dict[ir.Value, ast.expr] = field(default_factory=dict)
@@ -147,8 +148,10 @@ class Method:
     @staticmethod
     def _find_unchanged(body: Body, begins: Sequence[ast.expr | None]) -> list[int]:
         """Which of the values that go round a loop are the same in each round."""
+        copies = {step.writes[0]: step.reads[0] for step in body.steps if _is_copy(step)}
         carried = zip(body.inputs[2:], body.outputs[1:], strict=False)
-        return [at for at, (before, after) in enumerate(carried) if before is after and begins[at] is not None]
+        same = [before in (after, copies.get(after)) for before, after in carried]
+        return [at for at, stays in enumerate(same) if stays and begins[at] is not None]
 
     def _write_inner(self, body: Body, kept: Sequence[int]) -> Suite:
         outer, self.body = self.body, body
@@ -157,6 +160,7 @@ class Method:
             self._known[value] = self._make_name(value)
         if body.inputs:
             counter = body.inputs[0]
+            self._counters.add(counter)
             self._known[counter] = fill(parse_template(self.python.scalar), {"n": self._make_name(counter)})
         suite = self._finish_suite()
         suite.inputs = inputs
@@ -185,8 +189,18 @@ class Method:
         if step.graphs:
             self._write_compound(place, step, reads)
             return
+        if step.roll is not None:
+            joined = self._write_rounds(step, step.roll)
+            self._assign(place, replace(step, writes=step.writes[:1]), joined, reads, looped)
+            return
         first = step if member is None else self.body.steps[member.places[0]]
         value = self._write_expression(lambda: self._compute(place, first, step))
+        self._assign(place, step, value, reads, looped)
+
+    def _assign(
+        self, place: int, step: Step, value: ast.expr, reads: Mapping[ir.Value, int], looped: set[ir.Value]
+    ) -> None:
+        """Let results have a name, or let the expression wait for the one that reads it."""
         if isinstance(value, ast.Name):
             self._known[step.writes[0]] = value
             return
@@ -208,6 +222,31 @@ class Method:
             if reads.get(result, 0):
                 self._known[result] = self._make_name(result)
         self._statements.append(statement)
+
+    def _write_rounds(self, step: Step, roll: Roll) -> ast.expr:
+        """Write a loop over rounds that are alike; the expression of what they yield together."""
+        for value in step.inputs:
+            self._settle(value)
+        begins = [self._known[begin] for begin, _, _ in roll.carried]
+        outputs = [*(after for _, _, after in roll.carried), roll.row]
+        inputs = [roll.counter, ir.Value(name="going"), *(before for _, before, _ in roll.carried)]
+        outer, given = self.body, self.parameters
+        self.body, self.parameters = Body(roll.steps, inputs, outputs), {}
+        for value in inputs:
+            self._known[value] = self._make_name(value)
+        suite = self._finish_suite()
+        self.body, self.parameters = outer, given
+        suite.inputs, suite.results = inputs, [ast.Constant(True), *suite.results]
+        targets = [*roll.finals, roll.rows]
+        for value in (*step.writes[1:], roll.rows):
+            self._known[value] = self._make_name(value)
+        self._statements.append(
+            Statement(targets, ast.Constant(roll.count), suites=[suite], begins=begins, is_listed=True)
+        )
+        assert roll.join.spec is not None and roll.join.spec.facts.python.expression is not None
+        [operand] = roll.join.spec.operands
+        names: dict[str, Filling] = {operand.name: [ast.Starred(self._known[roll.rows])]}
+        return fill(parse_template(roll.join.spec.facts.python.expression), {**names, **read_options(roll.join)})
 
     def _write_loop(self, name: str, steps: Sequence[Step]) -> None:
         first = steps[0]
@@ -293,7 +332,8 @@ class Method:
             return fill(parameter, names)
         if (name, at) in step.own:
             return self._write_tensor(place, (name, at))
-        return self._known[value]
+        counts = value in self._counters and step.spec is not None and name in step.spec.facts.python.numbers
+        return self._make_name(value) if counts else self._known[value]
 
     def _write_tensor(self, place: int, slot: Slot) -> ast.expr:
         return _make_attribute(self.body.tensors[place, slot].name)
@@ -334,6 +374,11 @@ def read_options(step: Step) -> dict[str, Filling]:
         else:
             found[name] = None if value is None else make_literal(value)
     return found
+
+
+def _is_copy(step: Step) -> bool:
+    expression = None if step.spec is None else step.spec.facts.python.expression
+    return expression is not None and len(step.reads) == 1 and isinstance(parse_template(expression), ast.Name)
 
 
 def _shorten_places(made: ast.Subscript, values: Sequence[ir.Value | None]) -> ast.expr:

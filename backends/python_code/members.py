@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import onnx_ir as ir
 
@@ -64,8 +65,9 @@ def plan_body(
     block: Block | None,
     names: Names,
     dialect: Dialect,
+    block_inputs: Mapping[Block, Sequence[str]] = MappingProxyType({}),
 ) -> Body:
-    """Decide what a class holds and what that is called."""
+    """Decide what a class holds and what that is called; `block_inputs` are what classes call what they are given."""
     body = Body(steps, list(inputs), list(outputs), block)
     _widen(steps)
     reads = count_reads(steps, outputs)
@@ -85,7 +87,8 @@ def plan_body(
             stored = {} if step.spec is None else step.spec.facts.python.stored
             wishes.append((_name_tensor(value, stored.get(slot[0], slot[0])), Member("", [place], "tensor", slot)))
         if step.constant is not None:
-            wishes.append((_name_tensor(step.constant, "constant"), Member("", [place], "tensor", ("", -1))))
+            called = _name_operand(step.constant, steps, block_inputs)
+            wishes.append((_name_tensor(step.constant, called), Member("", [place], "tensor", ("", -1))))
     often = [wish for wish, _ in wishes]
     for wish, member in wishes:
         member.name = names.give(wish) if often.count(wish) == 1 or wish[-1].isdigit() else names.number_name(wish)
@@ -242,6 +245,21 @@ def _name_chain(steps: Sequence[Step], places: Sequence[int], kind: str) -> str:
     if len(blocks) == 1 and None not in blocks:
         return "blocks"
     return "layers" if kind == "list" or len(places) > 3 else "head" if places[-1] == len(steps) - 1 else "stem"
+
+
+def _name_operand(value: ir.Value, steps: Sequence[Step], block_inputs: Mapping[Block, Sequence[str]]) -> str:
+    """What a constant is to the first step that has a word for it."""
+    for step in steps:
+        stored = {} if step.spec is None else step.spec.facts.python.stored
+        words = [stored.get(name, name) for name, values in step.operands.items() if value in values]
+        if step.block is not None:
+            words = [
+                name for one, name in zip(step.reads, block_inputs.get(step.block, ()), strict=False) if one is value
+            ]
+        for word in words:
+            if len(word.rstrip("0123456789")) > 2:
+                return word
+    return "constant"
 
 
 def _name_tensor(value: ir.Value, operand: str) -> str:

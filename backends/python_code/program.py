@@ -21,6 +21,7 @@ from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
 from .printer import quote, write_expression, write_head, write_statement
 from .progressions import write_progressions
+from .rolls import roll_up
 from .steps import Block, Slot, Step, list_steps
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
 from .ties import find_tied, has_elements_of, write_path
@@ -74,6 +75,7 @@ class _Writer:
         outputs, self._weights = list(graph.outputs), graph.meta.get(TRAINED, ())
         _require_types(graph, self._dialect)
         listed, sizes = take_sizes(list_steps(graph, self._dialect), outputs)
+        listed = roll_up(listed, outputs)
         steps, blocks = find_blocks(listed, outputs)
         steps = put_back(steps, sizes, outputs)
         lines: list[str] = []
@@ -84,12 +86,14 @@ class _Writer:
             block.name = self._classes.give(self._distinguish(block), "Block")
             results = [block.steps[place].writes[result] for place, result in block.results]
             names = Names([*self._python.reserved, *block.parameters])
-            body = plan_body(block.steps, list_inputs(block.steps), results, block, names, self._dialect)
+            body = plan_body(
+                block.steps, list_inputs(block.steps), results, block, names, self._dialect, self._block_inputs
+            )
             body.sizes = read_sizes(block.steps, body.inputs, sizes)
             self._bodies[block] = body
             lines += ["", "", *self._write_class(block.name, body)]
         inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning
-        body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
+        body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect, self._block_inputs)
         name = self._classes.give(name_model(graph), "Model")
         tensors = list(self._iterate_tensors(body, steps, ""))
         tied = find_tied(tensors, graph.meta.get(SHARED, ())) if self._python.ties else []

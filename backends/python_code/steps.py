@@ -62,11 +62,31 @@ class Step:
     sizes: list[ir.Value] = field(default_factory=list)
     scope: tuple[str, ...] = ()
     classes: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    roll: Roll | None = None
 
     @property
     def inputs(self) -> Iterator[ir.Value]:
         """The values that it reads and that are no constants of its own."""
         return (value for value in self.reads if value is not None)
+
+
+@dataclass(slots=True, eq=False)
+class Roll:
+    """Rounds that are alike, as a loop: how many, the steps of one and the number of it, and what it yields.
+
+    Of each value that goes from round to round, `carried` has where it begins, what a round is given, and what it
+    hands on, `finals` have what is left of it. `row` is what a round yields besides, `rows` are those of all, which `join`
+    puts together.
+    """
+
+    count: int
+    steps: list[Step]
+    counter: ir.Value
+    carried: list[tuple[ir.Value, ir.Value, ir.Value]]
+    finals: list[ir.Value]
+    row: ir.Value
+    rows: ir.Value
+    join: Step
 
 
 @dataclass(slots=True, eq=False)
@@ -113,14 +133,15 @@ def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
     for step in steps:
         for slot, value in list(step.own.items()):
             if value in shared:
-                made.setdefault(value, _hold(value))
+                made.setdefault(value, hold(value))
                 del step.own[slot]
                 step.reads.append(value)
         for (operand, place), value in step.own.items():
             step.literals[f"{operand}_shape", place] = tuple(_read_extents(value))
         if step.own or shared:
             step.key = (*step.key, tuple(sorted((slot, _describe_kind(value)) for slot, value in step.own.items())))
-    return [*made.values(), *steps, *(_hold(value) for value in graph.outputs if value in shared and value not in made)]
+    held = [hold(value) for value in graph.outputs if value in shared and value not in made]
+    return [*made.values(), *steps, *held]
 
 
 def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
@@ -189,7 +210,8 @@ def _is_running(step: Step) -> bool:
     return step.layer and any(True for _ in step.inputs)
 
 
-def _hold(value: ir.Value) -> Step:
+def hold(value: ir.Value) -> Step:
+    """A step that is a constant."""
     return Step(("constant", id(value)), [], [value], constant=value)
 
 

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from .identifiers import make_identifier
 from .members import Body
-from .steps import Block, Step, is_constant
+from .steps import Block, Step
 
 #: letters of an operand that has no name but a letter, as `x` or `xs`
 _LETTERS = 2
@@ -46,7 +46,7 @@ def find_wishes(body: Body, block_inputs: Mapping[Block, Sequence[str]]) -> Mapp
 def _list_operands(step: Step) -> Iterator[tuple[ir.Value, str]]:
     for name, values in step.operands.items():
         if step.spec is not None and len(name) > _LETTERS and len(values) == 1 and name not in step.held:
-            yield from ((value, name) for value in values if value is not None and not is_constant(value))
+            yield from ((value, name) for value in values if value is not None and value in step.reads)
 
 
 def _list_results(step: Step) -> Iterator[tuple[ir.Value, str]]:
@@ -57,6 +57,7 @@ def _list_results(step: Step) -> Iterator[tuple[ir.Value, str]]:
 
 
 def _walk(body: Body) -> Iterator[Step]:
-    yield from body.steps
+    for step in body.steps:
+        yield from [step] if step.roll is None else step.roll.steps
     for inner in body.inner.values():
         yield from _walk(inner)
