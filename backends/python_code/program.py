@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
@@ -19,13 +20,15 @@ from .class_sizes import list_inputs, put_back, read_sizes, take_sizes
 from .forward import Method, read_options, write_kind
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
-from .printer import quote, write_expression, write_head, write_statement
+from .printer import WIDTH, quote, write_expression, write_head, write_statement
 from .progressions import write_progressions
 from .rolls import roll_up
 from .steps import Block, Slot, Step, list_steps
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
 from .ties import find_tied, has_elements_of, write_path
 
+#: letters of an option in a comment
+_LONGEST = 400
 #: equal layers in a row that are written once
 _RUN = 3
 
@@ -201,7 +204,7 @@ class _Writer:
         ]
         yield from write_head(name, taken, write_kind(tensor, len(node.outputs)))
         for one in _describe(node):
-            yield f"        # {one}"
+            yield from (f"        # {line}" for line in textwrap.wrap(one, WIDTH - 10))
         yield f"        raise NotImplementedError({quote(f'{node.op_type} is to be written')})"
 
     # ---- what a class holds
@@ -374,7 +377,7 @@ def _describe(node: ir.Node) -> Iterator[str]:
         return f"{name}[{', '.join(str(d) if isinstance(d, int) else '?' for d in value.shape)}]"
 
     taken = ", ".join(map(describe_kind, node.inputs))
-    yield f"{make_class_name(node.op_type)}({taken}) -> {', '.join(map(describe_kind, node.outputs))}"[:90]
+    yield f"{make_class_name(node.op_type)}({taken}) -> {', '.join(map(describe_kind, node.outputs))}"
     for name, attribute in node.attributes.items():
         if attribute.type in (
             ir.AttributeType.INT,
@@ -382,6 +385,6 @@ def _describe(node: ir.Node) -> Iterator[str]:
             ir.AttributeType.INTS,
             ir.AttributeType.FLOATS,
         ):
-            yield f"{make_identifier(name)}: {attribute.value}"[:90]
+            yield f"{make_identifier(name)}: {attribute.value}"[:_LONGEST]
         elif attribute.type == ir.AttributeType.STRING:
-            yield f"{make_identifier(name)}: {quote(str(attribute.value))}"[:90]
+            yield f"{make_identifier(name)}: {quote(str(attribute.value)[:_LONGEST])}"

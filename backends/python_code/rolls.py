@@ -64,8 +64,11 @@ class _Search:
 
     def _count_literals(self, number: int) -> bool:
         row = self.rows[number]
-        for slot, first in row[0].literals.items():
-            found = [step.literals[slot] for step in row]
+        literals = [{slot: value for slot, value in step.literals.items() if slot[0] in step.operands} for step in row]
+        if any(one.keys() != literals[0].keys() for one in literals):
+            return False
+        for slot, first in literals[0].items():
+            found = [one[slot] for one in literals]
             if found == list(range(self.count)) and type(first) is int:
                 self.counts.add((number, slot))
             elif any(type(one) is not type(first) or one != first for one in found):
@@ -140,9 +143,7 @@ def _find_row(search: _Search, value: ir.Value) -> int:
 
 def _is_bound(step: Step) -> bool:
     """Whether a step holds what a loop has no place for."""
-    return bool(
-        step.spec is None or step.layer or step.own or step.graphs or len(step.writes) > 1 or step.block or step.roll
-    )
+    return step.layer or bool(step.graphs) or len(step.writes) > 1
 
 
 def _count(step: Step, search: _Search, counter: ir.Value) -> Step:
