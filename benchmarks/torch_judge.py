@@ -97,8 +97,10 @@ def run(model: Any, values: list[Any]) -> list[Any]:
 
 
 def train(model: Any, values: list[Any]) -> bool | None:
-    """Whether one step brings outputs nearer to random ones; None where nothing is to be trained, or outputs are saturated,
-    as those of a Softmax that is sure."""
+    """Whether one step brings outputs nearer to random ones.
+
+    None where nothing is to be trained, or outputs are saturated, as those of a Softmax that is sure.
+    """
     import torch
 
     parameters = [one for one in model.parameters() if one.requires_grad]
@@ -115,7 +117,9 @@ def train(model: Any, values: list[Any]) -> bool | None:
     if max((float(one.grad.abs().max()) for one in parameters if one.grad is not None), default=0.0) < _VANISHED:
         return None
     kept = [one.detach().clone() for one in parameters]
-    for rate in (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-11):
+    slope = sum(float(one.grad.double().square().sum()) for one in parameters if one.grad is not None)
+    parts = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the loss, as far as it is straight
+    for rate in (*(part * before.item() / max(slope, 1e-30) for part in parts), 1e-7, 1e-9, 1e-11):
         torch.optim.SGD(parameters, lr=rate).step()
         with torch.no_grad():
             lowered = bool(loss() < before)

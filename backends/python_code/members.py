@@ -215,8 +215,8 @@ def _can_continue(
 def _name_everywhere(place: int, step: Step, block: Block | None) -> str:
     """What a layer is called; without the number where the instances of its block number it."""
     names = {_name_layer(step)} | {_name_layer(one[place]) for one in ([] if block is None else block.instances)}
-    plain = {name.rstrip("0123456789_") for name in names}
-    return plain.pop() if len(names) > 1 and len(plain) == 1 and "" not in plain else _name_layer(step)
+    name = _name_layer(step)
+    return name if len(names) == 1 else name.rstrip("0123456789_") or name
 
 
 def _name_layer(step: Step) -> str:

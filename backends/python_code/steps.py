@@ -75,8 +75,8 @@ class Roll:
     """Rounds that are alike, as a loop: how many, the steps of one and the number of it, and what it yields.
 
     Of each value that goes from round to round, `carried` has where it begins, what a round is given, and what it
-    hands on, `finals` have what is left of it. `row` is what a round yields besides, `rows` are those of all, which `join`
-    puts together.
+    hands on, `finals` have what is left of it. `row` is what a round yields besides, `rows` are those of all rounds.
+    `join` puts these together.
     """
 
     count: int

@@ -50,10 +50,10 @@ class PassOptions:
     be called `outputs`; None leaves permutations where rules put them. With `state` what a model keeps between calls
     becomes inputs and outputs, with `internal_state` it is neither. With `plain` nothing stays quantized, with
     `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type, `keep_custom` custom
-    operators that no rule is about, `keep_all` all that no rule takes. `folded` is how many bytes more than what they are made of computed constants may
-    take (None: as usual). `part` is what is to become of the main graph's ends, `given` the opset of a source whose
-    operators have versions, where the target has others, `adapted` that of one which is written in another opset of the
-    same dialect.
+    operators that no rule is about, `keep_all` all that no rule takes. `folded` is how many bytes more than what they
+    are made of computed constants may take (None: as usual). `part` is what is to become of the main graph's ends,
+    `given` the opset of a source whose operators have versions, where the target has others, `adapted` that of one
+    which is written in another opset of the same dialect.
     """
 
     extents: RequestedShapes = field(default_factory=RequestedShapes)
