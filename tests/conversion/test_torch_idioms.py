@@ -220,7 +220,7 @@ def counting() -> Case:
     zero, one = (onh.from_array(np.array(n, np.int32), name) for n, name in ((0, "zero"), (1, "one")))
     going = onh.from_array(np.array(True), "going")
     nodes = [
-        oh.make_node("Loop", ["many", "going", "zero", "begin"], ["", "", "rows"], body=body),
+        oh.make_node("Loop", ["many", "going", "zero", "begin"], ["count", "sums", "rows"], body=body),
         oh.make_node("Neg", ["rows"], ["y"]),
     ]
     return nodes, [whole("many", 9), going, zero, one, number("most", 4.0), real("begin", 3)], [("x", [5, 3])]
