@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import onnx_ir as ir
 
+from ...engine.base.constants import CALLED, TRAINED
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from .blocks import share_scope
@@ -16,6 +17,8 @@ from .identifiers import Names, find_own_name, make_identifier, make_snake
 from .steps import Block, Slot, Step, count_reads, list_steps, share_prefix
 from .templates import list_arguments, name_call
 
+#: what a layer's own tensor is called, whatever the layer is
+_WEIGHT = "weight"
 #: the least steps of a chain that is one layer
 _CHAIN = 3
 
@@ -263,7 +266,11 @@ def _name_operand(value: ir.Value, steps: Sequence[Step], block_inputs: Mapping[
 
 
 def _name_tensor(value: ir.Value, operand: str) -> str:
-    path = [part for part in (value.name or "").split(".") if part]
+    name = value.name or ""
+    called = {} if value.graph is None else value.graph.meta.get(CALLED, {})
+    path = [part for part in str(value.meta.get(TRAINED) or called.get(name, name)).split(".") if part]
     alone = len(path) == 1 and path[0].replace("_", "").isalpha() and "_" in path[0]  # as exporters call nothing
-    name = make_identifier(path[-1]) if len(path) > 1 or alone else ""
-    return name or (operand if len(operand) > 2 else "constant")
+    word = make_identifier(path[-1]) if len(path) > 1 or alone else ""
+    if len(path) > 1 and word == _WEIGHT and not path[-2].isdigit():  # of a layer that is none here
+        word = make_identifier("_".join(path[-2:]) if operand == _WEIGHT else path[-2])
+    return word or (operand if len(operand) > 2 else "constant")

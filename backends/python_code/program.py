@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from ...engine.base.constants import SHARED, TRAINED
+from ...engine.base.constants import FROZEN, SHARED, TRAINED
 from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
@@ -25,7 +25,7 @@ from .progressions import write_progressions
 from .rolls import roll_up
 from .steps import Block, Slot, Step, list_steps
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
-from .ties import find_tied, has_elements_of, write_path
+from .ties import find_frozen, find_tied, has_elements_of, write_path
 
 #: letters of an option in a comment
 _LONGEST = 400
@@ -100,7 +100,8 @@ class _Writer:
         name = self._classes.give(name_model(graph), "Model")
         tensors = list(self._iterate_tensors(body, steps, ""))
         tied = find_tied(tensors, graph.meta.get(SHARED, ())) if self._python.ties else []
-        lines += ["", "", *self._write_class(name, body, tied)]
+        frozen = find_frozen(tensors, graph.meta.get(FROZEN, ())) if self._python.frozen else []
+        lines += ["", "", *self._write_class(name, body, tied, frozen)]
         called = _list_words("\n".join(lines))
         functions = [text for name, text in self._python.functions.items() if name in called]
         lines = [*(line for text in functions for line in ["", "", *text.rstrip().split("\n")]), *lines]
@@ -129,7 +130,9 @@ class _Writer:
 
     # ---- classes
 
-    def _write_class(self, name: str, body: Body, tied: Sequence[tuple[str, str]] = ()) -> list[str]:
+    def _write_class(
+        self, name: str, body: Body, tied: Sequence[tuple[str, str]] = (), frozen: Sequence[str] = ()
+    ) -> list[str]:
         slots = {} if body.block is None else body.block.literals
         if body.is_chain:
             [member] = body.members
@@ -151,6 +154,9 @@ class _Writer:
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
         for one, other in tied:
             made += write_statement(f"{write_path(one)} = ", parse_template(write_path(other)), 2)
+        for path in frozen:
+            weight = parse_template(write_path(path))
+            made += write_statement("", fill(parse_template(self._python.frozen or ""), {"weight": weight}), 2)
         base = self._python.base if body.block is None else self._python.block or self._python.base
         lines = [f"class {name}({base}):"]
         buffers = [
