@@ -178,7 +178,7 @@ class Method:
 
     def _take(self, place: int, step: Step, reads: Mapping[ir.Value, int], looped: set[ir.Value]) -> None:
         member = self.body.of_step.get(place)
-        if member is not None and place != member.places[-1]:
+        if member is not None and member.kind != "numbered" and place != member.places[-1]:
             return  # the last one stands for all
         if step.constant is not None:
             self._known[step.constant] = self._write_tensor(place, ("", -1))
@@ -193,7 +193,7 @@ class Method:
             joined = self._write_rounds(step, step.roll)
             self._assign(place, replace(step, writes=step.writes[:1]), joined, reads, looped)
             return
-        first = step if member is None else self.body.steps[member.places[0]]
+        first = step if member is None or member.kind == "numbered" else self.body.steps[member.places[0]]
         value = self._write_expression(lambda: self._compute(place, first, step))
         self._assign(place, step, value, reads, looped)
 
@@ -294,7 +294,10 @@ class Method:
     def _compute(self, place: int, first: Step, step: Step) -> ast.expr:
         member = self.body.of_step.get(place)
         if member is not None and (step.block is not None or member.kind == "chain"):
-            return ast.Call(_make_attribute(member.name), [self._known[value] for value in first.inputs], [])
+            called: ast.expr = _make_attribute(member.name)
+            if member.kind == "numbered":
+                called = ast.Subscript(called, ast.Constant(member.places.index(place)))
+            return ast.Call(called, [self._known[value] for value in first.inputs], [])
         if step.spec is None:
             assert step.node is not None
             items = [self._write_operand(place, step, "", at, value) for at, value in enumerate(step.node.inputs)]

@@ -27,12 +27,13 @@ _CHAIN = 3
 class Member:
     """One thing that a class holds: a step's layer or tensor, or several steps as a chain or a list.
 
-    `places` are the steps that it stands for; `slot` is the operand, where it is a tensor.
+    `places` are the steps that it stands for; `slot` is the operand, where it is a tensor. A "list" is looped over, of
+    "numbered" blocks each is called by its number.
     """
 
     name: str
     places: list[int]
-    kind: str = "layer"  # "layer", "chain", "list", "tensor"
+    kind: str = "layer"  # "layer", "chain", "list", "numbered", "tensor"
     slot: Slot | None = None
 
 
@@ -78,12 +79,16 @@ def plan_body(
     for kind, places in (*_find_chains(steps, reads, outputs, block is not None), *_find_loops(steps, reads, outputs)):
         if not any(place in chained for place in places):
             chained |= dict.fromkeys(places, (kind, places))
+    for name, places in _find_numbered(steps, chained, block):
+        chained |= dict.fromkeys(places, (name, places))
     wishes: list[tuple[str, Member]] = []
     for place, step in enumerate(steps):
         if place in chained:
             kind, places = chained[place]
-            if places[0] == place:
+            if places[0] == place and kind in ("chain", "list"):
                 wishes.append((_name_chain(steps, places, kind), Member("", places, kind)))
+            elif places[0] == place:
+                wishes.append((kind, Member("", places, "numbered")))
         elif step.layer or step.block is not None:
             wishes.append((_name_everywhere(place, step, block), Member("", [place])))
         for slot, value in step.own.items():
@@ -195,6 +200,22 @@ def _find_loops(
     if len(run) > 1:
         found.append(("list", run))
     return found
+
+
+def _find_numbered(
+    steps: Sequence[Step], chained: Mapping[int, object], block: Block | None
+) -> list[tuple[str, list[int]]]:
+    """Calls of one block by modules that the source numbers from 0 on, `layers_0` and so on: their name, and where."""
+    found: dict[tuple[str, Block], list[int]] = {}
+    for place, step in enumerate(steps):
+        name, _, number = (
+            _name_everywhere(place, step, block).rpartition("_") if step.block is not None else ("", "", "")
+        )
+        if step.block is not None and place not in chained and name and number.isdigit():
+            places = found.setdefault((name, step.block), [])
+            if len(places) == int(number):
+                places.append(place)
+    return [(name, places) for (name, _), places in found.items() if len(places) > 1]
 
 
 def _can_continue(
