@@ -1,10 +1,12 @@
-"""Layers in a row that differ in one number, by which each is larger than the one before: one expression for all."""
+"""Layers in a row that differ in numbers, by which each is larger than the one before: one expression for all."""
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...engine.base.startup import dataclass
 
 #: the least layers that are one expression
 _LEAST = 4
@@ -12,63 +14,79 @@ _LEAST = 4
 _NUMBER = "n"
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The first layers of some: how many differ alike, the number of the first and by what it grows, and by how much
+    the numbers at some places are more than it."""
+
+    length: int
+    first: int
+    step: int
+    places: Mapping[int, int]
+
+
 def write_progressions(layers: Sequence[ast.expr]) -> Iterator[ast.expr]:
     """The layers, with `*(Layer(n) for n in range(64, 256, 32))` for each row of such."""
     place = 0
     while place < len(layers):
-        length, at, step = _measure_row(layers[place:])
-        if length < _LEAST:
+        row = _measure_row(layers[place:])
+        if row is None or row.length < _LEAST:
             yield layers[place]
             place += 1
             continue
-        first = _list_numbers(layers[place])[at]
-        ends = [first, first + step * length, *([step] if step != 1 else [])]
-        each = ast.comprehension(
-            ast.Name(_NUMBER), ast.Call(ast.Name("range"), [ast.Constant(n) for n in ends], []), [], 0
+        ends = [row.first, row.first + row.step * row.length, *([row.step] if row.step != 1 else [])]
+        each = ast.Call(ast.Name("range"), [ast.Constant(n) for n in ends], [])
+        yield ast.Starred(
+            ast.GeneratorExp(_put(layers[place], row.places), [ast.comprehension(ast.Name(_NUMBER), each, [], 0)])
         )
-        yield ast.Starred(ast.GeneratorExp(_put(layers[place], at), [each]))
-        place += length
+        place += row.length
 
 
-def _measure_row(layers: Sequence[ast.expr]) -> tuple[int, int, int]:
-    """How many of the first layers differ in one number alone by equal steps, which number it is, and by how much."""
+def _measure_row(layers: Sequence[ast.expr]) -> _Row | None:
     if len(layers) < _LEAST or not all(isinstance(one, ast.Call) for one in layers[:2]):
-        return 0, 0, 0
+        return None
     first, second = (_list_numbers(one) for one in layers[:2])
     changed = [at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other]
-    if len(changed) != 1 or len(first) != len(second) or second[changed[0]] < first[changed[0]]:
-        return 0, 0, 0
-    [at] = changed
-    step, form, length = second[at] - first[at], ast.dump(_put(layers[0], at)), 1
+    steps = {second[at] - first[at] for at in changed}
+    if len(first) != len(second) or len(steps) != 1 or min(steps) < 0:
+        return None
+    [step] = steps
+    places = {at: first[at] - first[changed[0]] for at in changed}
+    form, length = ast.dump(_put(layers[0], places)), 1
     for one in layers[1:]:
         numbers = _list_numbers(one)
-        if len(numbers) != len(first) or numbers[at] != first[at] + step * length or ast.dump(_put(one, at)) != form:
+        grown = len(numbers) == len(first) and all(numbers[at] == first[at] + step * length for at in places)
+        if not grown or ast.dump(_put(one, places)) != form:
             break
         length += 1
-    return length, at, step
+    return _Row(length, first[changed[0]], step, places)
 
 
 def _list_numbers(node: ast.expr) -> list[int]:
-    seen = _Numbers()
+    seen = _Numbers({})
     seen.visit(copy.deepcopy(node))
     return seen.found
 
 
-def _put(node: ast.expr, at: int) -> ast.expr:
-    """The expression with a name in the place of one of its numbers."""
-    made: ast.expr = _Numbers(at).visit(copy.deepcopy(node))
+def _put(node: ast.expr, places: Mapping[int, int]) -> ast.expr:
+    """The expression with a name, and what is added to it, in the place of some of its numbers."""
+    made: ast.expr = _Numbers(places).visit(copy.deepcopy(node))
     return made
 
 
 class _Numbers(ast.NodeTransformer):
-    """Lists the whole numbers of an expression, and puts a name in the place of one."""
+    """Lists the whole numbers of an expression, and puts a name in the place of some."""
 
-    def __init__(self, at: int = -1) -> None:
+    def __init__(self, places: Mapping[int, int]) -> None:
         self.found: list[int] = []
-        self._at = at
+        self._places = places
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if type(node.value) is not int:
             return node
         self.found.append(node.value)
-        return ast.Name(_NUMBER) if len(self.found) == self._at + 1 else node
+        more = self._places.get(len(self.found) - 1)
+        if more is None:
+            return node
+        sign = ast.Add() if more > 0 else ast.Sub()
+        return ast.BinOp(ast.Name(_NUMBER), sign, ast.Constant(abs(more))) if more else ast.Name(_NUMBER)

@@ -158,10 +158,10 @@ def enlarged() -> Case:
     return nodes, [by], [("x", [1, 2, 4, 5])]
 
 
-def dense() -> Case:
+def dense(count: int) -> Case:
     """Layers of which each is given all that the ones before it have made."""
     nodes, weights, parts = [], [], ["x"]
-    for place in range(5):
+    for place in range(count):
         joined = parts[0] if place == 0 else f"j{place}"
         if place:
             nodes.append(oh.make_node("Concat", list(parts), [joined], axis=1))
@@ -291,7 +291,8 @@ def bounded_twice() -> Case:
 
 
 CASES: dict[str, tuple[Case, str]] = {
-    "dense": (dense(), "x = torch.cat([x, F.relu(self.conv2(x))], dim=1)"),
+    "dense": (dense(5), "x = torch.cat([x, F.relu(self.conv2(x))], dim=1)"),
+    "many_dense": (dense(14), "ConvBlock(n, n + 2) for n in range(3, 31, 4)))"),
     "recurrence": (recurrence(), "for i in range(6):"),
     "counting": (counting(), "for i in range(4):"),
     "rotary": (rotary(), "apply_rotary(x, self.cos, self.sin)"),
