@@ -177,7 +177,7 @@ def _judge(
         return None  # a chain of equal blocks is no block, and what repeats within one is found first
     chosen: list[int] = []
     for start in starts:
-        if (not chosen or start >= chosen[-1] + length) and not _cuts_chain(steps, last, start, start + length):
+        if (not chosen or start >= chosen[-1] + length) and not _is_cutting_chain(steps, last, start, start + length):
             chosen.append(start)
     if not any(step.scope for step in first):
         return _weigh(steps, last, chosen, length, body, least, 1.0)
@@ -203,15 +203,15 @@ def _has_repeats(steps: Sequence[Step]) -> bool:
     )
 
 
-def _cuts_chain(steps: Sequence[Step], last: Mapping[ir.Value, int], start: int, end: int) -> bool:
+def _is_cutting_chain(steps: Sequence[Step], last: Mapping[ir.Value, int], start: int, end: int) -> bool:
     """Whether a chain of equal blocks goes on where some steps begin or end."""
 
-    def goes_on(place: int) -> bool:
+    def is_going_on(place: int) -> bool:
         before, step = steps[place - 1], steps[place]
         same = before.block is not None and before.block is step.block
         return same and before.writes[0] in step.reads and last[before.writes[0]] == place
 
-    return end - start > 1 and any(goes_on(place) for place in (start, end) if 0 < place < len(steps))
+    return end - start > 1 and any(is_going_on(place) for place in (start, end) if 0 < place < len(steps))
 
 
 def _is_module(steps: Sequence[Step], start: int, length: int) -> bool:

@@ -13,6 +13,7 @@ from ...engine.expressions.functions.registry import SHORT
 from .identifiers import make_identifier
 from .members import Body
 from .printer import write_expression, write_head
+from .shape_comments import write_shape
 from .statements import LETTERS, Statement, StatementWriter, Suite, is_number
 from .steps import Block, Roll, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_literal, parse_template
@@ -345,7 +346,7 @@ class Method:
         """The extents of a result as a comment, where all instances have the same."""
         block: Block | None = self.body.block
         steps = [self.body.steps[place]] if block is None else [one[place] for one in block.instances]
-        texts = {_write_shape(step.writes[result]) for step in steps}
+        texts = {write_shape(step.writes[result]) for step in steps}
         return texts.pop() if len(texts) == 1 else ""
 
 
@@ -396,15 +397,3 @@ def _shorten_places(made: ast.Subscript, values: Sequence[ir.Value | None]) -> a
 
 def _make_attribute(name: str) -> ast.expr:
     return ast.Attribute(ast.Name("self"), name)
-
-
-def _write_shape(value: ir.Value) -> str:
-    if value.shape is None or len(value.shape) == 0 or is_number(value):
-        return ""
-    extents = [str(d) if isinstance(d, int) else _name_extent(str(d.value or "")) for d in value.shape]
-    return "" if {*extents} == {"?"} else f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
-
-
-def _name_extent(name: str) -> str:
-    """What a free extent is called in a comment; names with numbers in them were made by machines."""
-    return "?" if any(letter.isdigit() for letter in name) else make_identifier(name) or "?"

@@ -14,7 +14,8 @@ from ...engine.dialects.operators import Dialect
 from .blocks import share_scope
 from .class_sizes import Size
 from .identifiers import Names, find_own_name, make_identifier, make_snake
-from .steps import Block, Slot, Step, count_reads, list_steps, share_prefix
+from .step_order import list_steps
+from .steps import Block, Slot, Step, count_reads, share_prefix
 from .templates import list_arguments, name_call
 
 #: what a layer's own tensor is called, whatever the layer is

@@ -22,8 +22,9 @@ from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
 from .printer import WIDTH, quote, write_expression, write_head, write_statement
 from .progressions import write_progressions
-from .rolls import roll_up
-from .steps import Block, Slot, Step, list_steps
+from .rolls import fold_rounds
+from .step_order import list_steps
+from .steps import Block, Slot, Step
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
 from .ties import find_frozen, find_tied, has_elements_of, write_path
 
@@ -78,7 +79,7 @@ class _Writer:
         outputs, self._weights = list(graph.outputs), graph.meta.get(TRAINED, ())
         _require_types(graph, self._dialect)
         listed, sizes = take_sizes(list_steps(graph, self._dialect), outputs)
-        listed = roll_up(listed, outputs)
+        listed = fold_rounds(listed, outputs)
         steps, blocks = find_blocks(listed, outputs)
         steps = put_back(steps, sizes, outputs)
         lines: list[str] = []

@@ -76,7 +76,7 @@ class _Search:
         return True
 
 
-def roll_up(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
+def fold_rounds(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
     """The steps with a loop in the place of rounds that are alike, and that a step joins the results of."""
     made = {value: step for step in steps for value in step.writes}
     order = {step: place for place, step in enumerate(steps)}
@@ -124,7 +124,7 @@ def _make_loop(
     whole = [value for value in [*(begin for begin, _, _ in carried), *reads] if value is not None and value not in own]
     numbers = tuple(sorted(search.counts))
     said = tuple((one.key, tuple(sorted(one.literals.items(), key=repr))) for one in template)
-    wires = tuple(_wire(one, template, whole, [before for _, before, _ in carried]) for one in template)
+    wires = tuple(_list_wires(one, template, whole, [before for _, before, _ in carried]) for one in template)
     key = ("rounds", search.count, join.key, numbers, said, wires)
     roll = Roll(search.count, template, counter, carried, finals, search.rows[0][1].writes[0], rows, join)
     return Step(
@@ -158,7 +158,7 @@ def _count(step: Step, search: _Search, counter: ir.Value) -> Step:
     return replace(made, reads=_list_run(made))
 
 
-def _wire(
+def _list_wires(
     step: Step, template: Sequence[Step], whole: Sequence[ir.Value], before: Sequence[ir.Value]
 ) -> tuple[tuple[str, int], ...]:
     """What a step reads: of which step of the round, of which value from outside, of which of the round before."""

@@ -193,7 +193,7 @@ class StatementWriter:
         names = []
         for value, begin in zip(carried, statement.begins, strict=True):
             came = self._rename(begin)
-            taken = self._ends_in(begin, at, statement, last)
+            taken = self._is_last_read(begin, at, statement, last)
             name = came.id if taken and isinstance(came, ast.Name) else self._choose_name(value, [], live)
             names.append(name)
             self.given[value], live[name] = name, _END
@@ -228,7 +228,7 @@ class StatementWriter:
         keeps, *results = suite.results
         rows = results[count:]
         body = Suite(suite.statements, [*rows, *([keeps] if going else []), *results[:count]], suite.inputs)
-        self._hand_on(body, carried, results[:count])
+        self._carry_names(body, carried, results[:count])
         yield from self._write_rounds(body, inner, lists, [*([going] if going else []), *names], depth + 1)
         if used and statement.value is None:
             yield f"{_indent(depth + 1)}{index} += 1"
@@ -243,14 +243,14 @@ class StatementWriter:
                 made = fill(parse_template(self._python.stack), {"xs": ast.Name(name)})
                 yield from write_statement(f"{self._give(target, [], live, last)} = ", made, depth)
 
-    def _ends_in(self, begin: ast.expr, at: int, statement: Statement, last: Mapping[int, int]) -> bool:
+    def _is_last_read(self, begin: ast.expr, at: int, statement: Statement, last: Mapping[int, int]) -> bool:
         """Whether a value that a loop begins with is read there for the last time, and not within the loop."""
         if not isinstance(begin, ast.Name) or not begin.id.startswith("$"):
             return False
         number = int(begin.id[1:])
         return last.get(number, _END) <= at and list(_list_numbers(statement)).count(number) == 1
 
-    def _hand_on(self, suite: Suite, carried: Sequence[ir.Value], results: Sequence[ast.expr]) -> None:
+    def _carry_names(self, suite: Suite, carried: Sequence[ir.Value], results: Sequence[ast.expr]) -> None:
         """Let what a round hands on have the name of what it was given, where that is not read any more by then."""
         last = _find_last([*suite.statements, Statement([], ast.Tuple(suite.results))])
         for value, result in zip(carried, results, strict=True):
