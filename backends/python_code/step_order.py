@@ -100,9 +100,10 @@ def _lift_shared(steps: Sequence[Step]) -> None:
             readers.setdefault(value, []).append(step)
     for step in steps:
         who = [one.scope for value in step.writes for one in readers.get(value, ()) if one.scope]
-        within = any(made[value].scope[: len(step.scope)] == step.scope for value in step.inputs if value in made)
-        if step.scope and not step.layer and not step.graphs and not within and len(who) > 1:
-            step.scope = share_prefix([step.scope, *who])
+        around = share_prefix([step.scope, *who])
+        before = [share_prefix([step.scope, made[value].scope]) for value in step.inputs if value in made]
+        if len(who) > 1 and not step.layer and not step.graphs and all(len(one) <= len(around) for one in before):
+            step.scope = around
 
 
 def _is_running(step: Step) -> bool:

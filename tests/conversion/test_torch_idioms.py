@@ -245,6 +245,19 @@ def parts_of_axis(count: int) -> Case:
     return nodes, [whole(f"i{place}", place) for place in range(count)], [("x", [2, count, 3])]
 
 
+def rows_of_one_product() -> Case:
+    nodes = [
+        oh.make_node("MatMul", ["x", "w"], ["p"]),
+        oh.make_node("Reshape", ["p", "apart"], ["r"]),
+        oh.make_node("Transpose", ["r"], ["t"], perm=[2, 0, 1, 3]),
+        *(oh.make_node("Gather", ["t", f"i{place}"], [f"p{place}"], axis=0) for place in range(3)),
+        oh.make_node("Mul", ["p0", "p1"], ["m"]),
+        oh.make_node("Add", ["m", "p2"], ["y"]),
+    ]
+    places = [whole(f"i{place}", place) for place in range(3)]
+    return nodes, [*places, real("w", 4, 12), whole("apart", [2, 5, 3, 4])], [("x", [2, 5, 4])]
+
+
 def looked_up_in_order() -> Case:
     places = np.stack(np.meshgrid(np.arange(2), np.arange(3), indexing="ij"), -1).reshape(2, 1, 3, 2)
     return (
@@ -298,6 +311,7 @@ CASES: dict[str, tuple[Case, str]] = {
     "rotary": (rotary(), "apply_rotary(x, self.cos, self.sin)"),
     "two_of_axis": (parts_of_axis(2), "x, y = x.unbind(1)"),
     "three_of_axis": (parts_of_axis(3), "x, y, z = x.unbind(1)"),
+    "rows_of_one_product": (rows_of_one_product(), "x, y, z = self.linear(x).chunk(3, dim=-1)"),
     "looked_up_in_order": (looked_up_in_order(), "x.unsqueeze(1).exp()"),
     "looked_up_by_two": (looked_up_by_two(), "return x[x.argmin(0).unsqueeze(1), x.argmax(1).unsqueeze(0)]"),
     "sorted_and_back": (sorted_and_back(), ".argsort()]"),
