@@ -151,6 +151,7 @@ CASES: dict[str, Case] = {
     "deconv": one("ConvTranspose", [1, 4, 5, 5], real("w", 4, 3, 3, 3), strides=[2, 2], pads=[0, 0, 1, 1]),
     "max_pool": one("MaxPool", [1, 2, 8, 8], kernel_shape=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1]),
     "average_pool": one("AveragePool", [1, 2, 8, 8], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1]),
+    "average_of_uneven": one("AveragePool", [1, 2, 8, 7], kernel_shape=[3, 2], strides=[2, 2], pads=[0, 1, 1, 0]),
     "average_counted": one("AveragePool", [1, 2, 8, 8], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
     "norm": one("InstanceNormalization", [2, 3, 4, 4], real("s", 3), real("b", 3)),
     "layer_norm": one("LayerNormalization", [2, 3, 8], real("s", 8), real("b", 8), axis=-1),
