@@ -13,7 +13,7 @@ from ...engine.expressions.functions.registry import SHORT
 from .identifiers import make_identifier
 from .members import Body
 from .printer import write_expression, write_head
-from .shape_comments import write_shape
+from .shape_comments import shorten_places, write_shape
 from .statements import LETTERS, Statement, StatementWriter, Suite, is_number
 from .steps import Block, Roll, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_literal, parse_template
@@ -34,6 +34,7 @@ class Method:
     block_inputs: Mapping[Block, Sequence[str]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
     inputs: list[str] = field(default_factory=list)
+    _lengths: Mapping[ir.Value, int] = field(default_factory=dict)
     _counters: set[ir.Value] = field(default_factory=set)
     _values: list[ir.Value] = field(default_factory=list)
     _numbers: dict[ir.Value, int] = field(default_factory=dict)
@@ -44,10 +45,13 @@ class Method:
     def write(self, method: str, tensor: str) -> list[str]:
         """The lines of the method, within a class."""
         body = self.body
+        wishes = find_wishes(body, self.block_inputs)
+        self._lengths = {value: len(name) for value, name in wishes.items()}
+        if body.block is None:
+            self._lengths |= {value: len(make_identifier(value.name or "")) for value in body.inputs}
         for value in body.inputs:
             self._known[value] = self._make_name(value)
         suite = self._finish_suite()
-        wishes = find_wishes(body, self.block_inputs)
         scribe = StatementWriter(self._values, self.python, wishes)
         for at, value in enumerate(body.inputs):
             scribe.given[value] = self._name_input(at, value, scribe, wishes)
@@ -213,7 +217,7 @@ class Method:
         statement.comment = self._format_shape(place, 0) if len(step.writes) == 1 else ""
         if len(step.writes) == 1:
             result = step.writes[0]
-            short = len(write_expression(value)) <= _INNER
+            short = self._measure(value) <= _INNER
             plain = statement.unpacked is None and not statement.several
             if reads.get(result, 0) == 1 and short and plain and result not in looped:
                 self._known[result] = value
@@ -277,7 +281,7 @@ class Method:
         known, self._known = self._known, _Noted(self._known, used)
         try:
             made: ast.expr = make()
-            while len(write_expression(made)) > _LINE:
+            while self._measure(made) > _LINE:
                 waiting = [value for value in used if value in self._waiting]
                 if not waiting:
                     break
@@ -291,6 +295,12 @@ class Method:
         for value in used:
             self._waiting.pop(value, None)
         return made
+
+    def _measure(self, node: ast.expr) -> int:
+        """The letters of an expression, with names that are known to be long as they will be."""
+        names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and one.id[0] == "$"]
+        longer = (self._lengths.get(self._values[int(name[1:])], 0) - len(name) for name in names)
+        return len(write_expression(node)) + sum(max(0, more) for more in longer)
 
     def _compute(self, place: int, first: Step, step: Step) -> ast.expr:
         member = self.body.of_step.get(place)
@@ -320,9 +330,7 @@ class Method:
             return fill(parse_template(python.call), names)
         assert python.expression is not None
         made = fill(parse_template(python.expression), {**names, **read_options(step)})
-        return (
-            _shorten_places(made, next(iter(step.operands.values()), [])) if isinstance(made, ast.Subscript) else made
-        )
+        return shorten_places(made, next(iter(step.operands.values()), [])) if isinstance(made, ast.Subscript) else made
 
     def _write_operand(self, place: int, step: Step, name: str, at: int, value: ir.Value | None) -> ast.expr | None:
         if value is None:
@@ -383,16 +391,6 @@ def read_options(step: Step) -> dict[str, Filling]:
 def _is_copy(step: Step) -> bool:
     expression = None if step.spec is None else step.spec.facts.python.expression
     return expression is not None and len(step.reads) == 1 and isinstance(parse_template(expression), ast.Name)
-
-
-def _shorten_places(made: ast.Subscript, values: Sequence[ir.Value | None]) -> ast.expr:
-    """Places in brackets with dots for whole axes before the last axis of what they are of."""
-    shape = None if not values or values[0] is None else values[0].shape
-    places = made.slice.elts if isinstance(made.slice, ast.Tuple) else []
-    whole = [isinstance(one, ast.Slice) and (one.lower, one.upper, one.step) == (None, None, None) for one in places]
-    if shape is None or len(shape) != len(places) or len(places) < 3 or not all(whole[:-1]):
-        return made
-    return ast.Subscript(made.value, ast.Tuple([ast.Constant(...), places[-1]]))
 
 
 def _make_attribute(name: str) -> ast.expr:
