@@ -120,6 +120,11 @@ def is_constant(value: ir.Value | None) -> bool:
     return value is not None and value.const_value is not None and not value.is_graph_input()
 
 
+def _is_holdable(value: ir.Value) -> bool:
+    """Whether a layer can hold a value: layers are made in single precision."""
+    return is_constant(value) and value.dtype != ir.DataType.DOUBLE
+
+
 def is_truth(value: ir.Value) -> bool:
     """Whether a value is a constant truth value."""
     tensor = value.const_value if is_constant(value) else None
@@ -156,7 +161,7 @@ def describe_step(node: ir.Node, dialect: Dialect) -> Step:
     for result in node.outputs:
         result.meta[PLAIN], result.meta[EXTENT] = python.plain, python.extent is not None
     held = [operands[name][0] for name in python.held]
-    step.layer = bool(held) and python.module is not None and all(one is None or is_constant(one) for one in held)
+    step.layer = bool(held) and python.module is not None and all(one is None or _is_holdable(one) for one in held)
     kinds_of: list[Any] = []
     for name, values in operands.items():
         for place, value in enumerate(values):

@@ -151,6 +151,15 @@ CASES: dict[str, Case] = {
     "deconv": one("ConvTranspose", [1, 4, 5, 5], real("w", 4, 3, 3, 3), strides=[2, 2], pads=[0, 0, 1, 1]),
     "max_pool": one("MaxPool", [1, 2, 8, 8], kernel_shape=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1]),
     "average_pool": one("AveragePool", [1, 2, 8, 8], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1]),
+    "in_double": (
+        [
+            oh.make_node("Cast", ["x"], ["d"], to=onnx.TensorProto.DOUBLE),
+            oh.make_node("MatMul", ["d", "w"], ["m"]),
+            oh.make_node("Cast", ["m"], ["y"], to=onnx.TensorProto.FLOAT),
+        ],
+        [onh.from_array(_RANDOM.standard_normal((4, 5)), "w")],
+        [("x", [2, 4])],
+    ),
     "average_of_uneven": one("AveragePool", [1, 2, 8, 7], kernel_shape=[3, 2], strides=[2, 2], pads=[0, 1, 1, 0]),
     "average_counted": one("AveragePool", [1, 2, 8, 8], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
     "norm": one("InstanceNormalization", [2, 3, 4, 4], real("s", 3), real("b", 3)),
