@@ -97,6 +97,8 @@ def measure(model: Path, judge: Judge, plans: dict[str, Any], folder: Path) -> d
     try:
         encoded, seconds = write_package(model, folder, judge.library, **judge.options)
         original = model
+        if model.suffix != ".onnx" and encoded.program.placeholders:
+            return {"lines": len(encoded.program.lines), "to_write": sorted(set(encoded.program.placeholders))}
         if model.suffix != ".onnx":
             original = folder / "original.onnx"
             real = {"float_io": True} if judge.options.get("fake_quantize") else {"float": True}
@@ -119,6 +121,8 @@ def write_row(name: str, found: dict[str, Any]) -> str:
     def say(one: dict[str, Any]) -> str:
         if "error" in one:
             return f"{'equal' if one['error'] <= _EQUAL else 'different'}, {one['error']:.0e}"
+        if one.get("to_write"):
+            return f"to be written: {', '.join(one['to_write'])}"
         return str(one.get("failed") or one.get("refused") or one.get("untried")).replace("|", "\\|")[:90]
 
     return f"| {name} | {found.get('lines', '')} | {say(found)} | {say(found.get('peer', {'untried': ''}))} |"

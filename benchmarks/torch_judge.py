@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+#: gradients by which single precision moves nothing
+_VANISHED = 1e-9
 #: NumPy's types by what ONNX Runtime calls them
 TYPES = {
     "tensor(float)": np.float32,
@@ -95,20 +97,29 @@ def run(model: Any, values: list[Any]) -> list[Any]:
 
 
 def train(model: Any, values: list[Any]) -> bool | None:
-    """Whether one step lowers the mean of squared outputs; None where nothing is to be trained."""
+    """Whether one step brings outputs nearer to random ones.
+
+    None where nothing is to be trained, or outputs are saturated, as those of a Softmax that is sure.
+    """
     import torch
 
     parameters = [one for one in model.parameters() if one.requires_grad]
 
     def loss() -> Any:
-        return sum((one.float() ** 2).mean() for one in run(model, values) if one.is_floating_point() and one.numel())
+        random = torch.Generator().manual_seed(0)
+        found = [one.float() for one in run(model, values) if one.is_floating_point() and one.numel()]
+        return sum((one - torch.rand(one.shape, generator=random)).square().mean() for one in found)
 
     before = loss()
     if not parameters or not torch.is_tensor(before) or not before.requires_grad:
         return None
     before.backward()
+    if max((float(one.grad.abs().max()) for one in parameters if one.grad is not None), default=0.0) < _VANISHED:
+        return None
     kept = [one.detach().clone() for one in parameters]
-    for rate in (1e-1, 1e-3, 1e-5, 1e-7):
+    slope = sum(float(one.grad.double().square().sum()) for one in parameters if one.grad is not None)
+    parts = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the loss, as far as it is straight
+    for rate in (*(part * before.item() / max(slope, 1e-30) for part in parts), 1e-7, 1e-9, 1e-11):
         torch.optim.SGD(parameters, lr=rate).step()
         with torch.no_grad():
             lowered = bool(loss() < before)

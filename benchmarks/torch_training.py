@@ -232,7 +232,9 @@ def lower_loss(model: Any, values: list[Any]) -> bool | None:
         return None
     before.backward()
     kept = [one.detach().clone() for one in weights]
-    for rate in (1e-1, 1e-3, 1e-5, 1e-7):
+    slope = sum(float(one.grad.double().square().sum()) for one in weights if one.grad is not None)
+    parts = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the loss, as far as it is straight
+    for rate in (*(part * before.item() / max(slope, 1e-30) for part in parts), 1e-7, 1e-9, 1e-11):
         torch.optim.SGD(weights, lr=rate).step()
         with torch.no_grad():
             lowered = bool(loss() < before)

@@ -142,7 +142,7 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         ends = prepared.rules.source, prepared.rules.target
         if writer.folder and order == KEPT and len({end.facts.channels for end in ends}) == 1:
             order = None  # a permutation stands in code where the source has it
-        module = _run_step(subject, prepared, functions, step, extents, order, module, version)
+        module = _run_step(subject, prepared, functions, step, extents, order, module, version, writer.folder)
     assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
     report = replace(
@@ -173,9 +173,10 @@ def _run_step(
     interface: Interface | None,
     last: Module | None,
     version: int | None,
+    keep_all: bool,
 ) -> Module:
     """Run the passes of one step over the graph, which is of an opset if of any; `last` is the module that the step
-    before has left."""
+    before has left. With `keep_all` what no rule takes is left: code has methods to be filled in."""
     graph = subject.graph
     module = Module(graph, prepared.rules, Scope(graph), functions)
     if last is not None:
@@ -191,6 +192,7 @@ def _run_step(
         float_interface=options.float_io,
         keep_float16=options.keep_float16,
         keep_custom=options.keep_custom,
+        keep_all=keep_all,
         folded=options.max_folded_bytes,
         given=version if prepared.rules.target.facts.reference is not None else None,
         adapted=version if prepared.rules.source is prepared.rules.target and version != prepared.opset else None,

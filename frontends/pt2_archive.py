@@ -146,6 +146,12 @@ class Archive:
             self._tensors[identity] = self._make_tensor(key, path, types[kind], shape, strides, offset)
         return self._tensors[identity]
 
+    def is_frozen(self, program: str, folder: str, key: str) -> bool:
+        """Whether a weight takes no gradient where others of the program do."""
+        records = self._tables[f"data/{folder}/{program}_{folder}_config.json"]
+        asked = [bool(one["tensor_meta"].get("requires_grad")) for one in (records[key], *records.values())]
+        return not asked[0] and any(asked)
+
     def _make_tensor(
         self, key: str, path: str, kind: ir.DataType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
     ) -> ir.TensorProtocol:

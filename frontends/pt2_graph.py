@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..engine.base.constants import WEIGHT
+from ..engine.base.constants import FROZEN, WEIGHT
 from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect, OperatorSpec
 from .pt2_archive import Archive
@@ -121,7 +121,8 @@ class _GraphReader:
             )
             value.const_value = tensor
             if kind == TRAINABLE:
-                value.meta[WEIGHT] = value.name
+                is_frozen = self.program.archive.is_frozen(self.program.name, folder, key)
+                value.meta[FROZEN if is_frozen else WEIGHT] = value.name
             self.constants[key if keeps else id(tensor)] = value
         self.tensors[name] = Tensor.make_own(value)
         if keeps:

@@ -17,6 +17,8 @@ from .steps import Block, Slot, Step, count_reads, share_prefix
 _CLASS, _LEAST = 6.0, 3.0
 #: lines from which on a module of the source is a class in any case, and what that may cost
 _LARGE, _LEAST_OF_LARGE = 15.0, -6.0
+#: the least lines that a class computes, but for what sums are off
+_BODY = 2.5 - 1e-6
 #: lines of a layer (made and called), of any other step, and of a call of a block
 _LAYER, _OTHER, _CALL = 1.7, 0.6, 1.9
 #: a call of a block in a chain of layers
@@ -29,6 +31,8 @@ _READ, _SHARED, _YIELDED = 2.5, 1.2, 4.0
 _ARGUMENTS, _MANY = 3, 4
 #: how much a run is worth that is a module of the source, and one that cuts through modules
 _MODULE, _CUT = 1.2, 0.6
+#: longer runs are not searched for repeats within them
+_TURNS = 40
 #: programs of more steps are searched for shorter repeats alone
 _STEPS, _LONGEST = 3000, 300
 
@@ -78,6 +82,8 @@ def _make_call(block: Block, place: int) -> Step:
 def _estimate_cost(step: Step, reads: Mapping[ir.Value, int]) -> float:
     if step.block is not None:
         return _CHAINED if all(reads.get(one, 0) == 1 for one in (*step.inputs, *step.writes)) else _CALL
+    if step.roll is not None:
+        return _OTHER * len(step.roll.steps) + _LAYER
     return _LAYER if step.layer or step.own else _OTHER if step.constant is None else 0.0
 
 
@@ -110,7 +116,7 @@ def _find_best(steps: list[Step], outputs: Sequence[ir.Value]) -> _Candidate | N
         number = {start: code for code, starts in groups.items() for start in starts}
         for starts in groups.values():
             body = sums[starts[0] + length] - sums[starts[0]]
-            if body < 2.5 or (best is not None and (len(starts) - 1) * body < best.saving):
+            if body < _BODY or (best is not None and (len(starts) - 1) * body < best.saving):
                 continue
             found = _judge(steps, last, starts, length, body, -math.inf if best is None else best.saving)
             if found is not None and (best is None or found.saving > best.saving + 1e-9):
@@ -167,11 +173,11 @@ def _judge(
 ) -> _Candidate | None:
     """What the windows at some starts would spare, overlapping ones left out; None where that is too little."""
     first = steps[starts[0] : starts[0] + length]
-    if length > 1 and first[0].block is not None and all(step.block is first[0].block for step in first):
-        return None  # a chain of equal blocks is no block
+    if _has_repeats(first):
+        return None  # a chain of equal blocks is no block, and what repeats within one is found first
     chosen: list[int] = []
     for start in starts:
-        if not chosen or start >= chosen[-1] + length:
+        if (not chosen or start >= chosen[-1] + length) and not _is_cutting_chain(steps, last, start, start + length):
             chosen.append(start)
     if not any(step.scope for step in first):
         return _weigh(steps, last, chosen, length, body, least, 1.0)
@@ -180,6 +186,32 @@ def _judge(
     if whole is not None or len(modules) == len(chosen):
         return whole
     return _weigh(steps, last, chosen, length, body, least, _CUT)
+
+
+def _has_repeats(steps: Sequence[Step]) -> bool:
+    """Whether steps are a chain of equal blocks, or a run of a block and others stands twice in a row among them."""
+    calls = [step.block is not None for step in steps]
+    if len(steps) > 1 and all(calls) and len({step.key for step in steps}) == 1:
+        return True
+    if len(steps) > _TURNS or not any(calls):
+        return False
+    keys = [step.key for step in steps]
+    return any(
+        keys[start : start + period] == keys[start + period : start + 2 * period] and any(calls[start : start + period])
+        for period in range(2, len(keys) // 2 + 1)
+        for start in range(len(keys) - 2 * period + 1)
+    )
+
+
+def _is_cutting_chain(steps: Sequence[Step], last: Mapping[ir.Value, int], start: int, end: int) -> bool:
+    """Whether a chain of equal blocks goes on where some steps begin or end."""
+
+    def is_going_on(place: int) -> bool:
+        before, step = steps[place - 1], steps[place]
+        same = before.block is not None and before.block is step.block
+        return same and before.writes[0] in step.reads and last[before.writes[0]] == place
+
+    return end - start > 1 and any(is_going_on(place) for place in (start, end) if 0 < place < len(steps))
 
 
 def _is_module(steps: Sequence[Step], start: int, length: int) -> bool:
@@ -248,7 +280,8 @@ def _weigh(
 
 
 def _compute_price(arguments: int, instances: int) -> float:
-    return max(0, arguments - _ARGUMENTS) * (1 + 0.1 * instances)
+    """Lines that arguments are worth; those of which not all fit on a line take one of each call."""
+    return max(0, arguments - _ARGUMENTS) * (1 + 0.1 * instances) + max(0, arguments - 2 * _ARGUMENTS) * instances
 
 
 def _list_differences(steps: Sequence[Step], chosen: Sequence[int], length: int) -> list[tuple[Any, ...]]:

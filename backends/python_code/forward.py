@@ -7,15 +7,17 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ...engine.base.startup import dataclass, field
+from ...engine.base.startup import dataclass, field, replace
 from ...engine.dialects.python_facts import DialectPython
 from ...engine.expressions.functions.registry import SHORT
 from .identifiers import make_identifier
 from .members import Body
 from .printer import write_expression, write_head
+from .shape_comments import shorten_places, write_shape
 from .statements import LETTERS, Statement, StatementWriter, Suite, is_number
-from .steps import Block, Slot, Step, count_reads, is_truth, read_option, read_truth
+from .steps import Block, Roll, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_literal, parse_template
+from .wishes import find_wishes
 
 #: letters of an expression that may stand in another, and of a statement that it may make
 _INNER, _LINE = 60, 84
@@ -29,8 +31,11 @@ class Method:
     parameters: Mapping[tuple[int, Slot], ast.expr]
     placeholders: Mapping[Step, str]
     python: DialectPython
+    block_inputs: Mapping[Block, Sequence[str]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
     inputs: list[str] = field(default_factory=list)
+    _lengths: Mapping[ir.Value, int] = field(default_factory=dict)
+    _counters: set[ir.Value] = field(default_factory=set)
     _values: list[ir.Value] = field(default_factory=list)
     _numbers: dict[ir.Value, int] = field(default_factory=dict)
     _known: dict[ir.Value, ast.expr] = field(default_factory=dict)
@@ -40,12 +45,16 @@ class Method:
     def write(self, method: str, tensor: str) -> list[str]:
         """The lines of the method, within a class."""
         body = self.body
+        wishes = find_wishes(body, self.block_inputs)
+        self._lengths = {value: len(name) for value, name in wishes.items()}
+        if body.block is None:
+            self._lengths |= {value: len(make_identifier(value.name or "")) for value in body.inputs}
         for value in body.inputs:
             self._known[value] = self._make_name(value)
         suite = self._finish_suite()
-        scribe = StatementWriter(self._values, self.python)
+        scribe = StatementWriter(self._values, self.python, wishes)
         for at, value in enumerate(body.inputs):
-            scribe.given[value] = self._name_input(at, value, scribe)
+            scribe.given[value] = self._name_input(at, value, scribe, wishes)
         names = scribe.given
         lines = list(scribe.write(suite))
         self.inputs = [names[value] for value in body.inputs]
@@ -75,9 +84,13 @@ class Method:
         statements, self._statements = self._statements, outer
         return Suite(statements, result.elts)
 
-    def _name_input(self, at: int, value: ir.Value, scribe: StatementWriter) -> str:
+    def _name_input(self, at: int, value: ir.Value, scribe: StatementWriter, wishes: Mapping[ir.Value, str]) -> str:
         if is_number(value):
             return scribe.names.number_name("n")
+        if self.body.block is not None and at and value in wishes:
+            name = scribe.give_wish(wishes[value])
+            if name not in scribe.given.values():
+                return name
         if self.body.block is not None or len(self.body.inputs) == 1:
             return LETTERS[at] if at < len(LETTERS) else scribe.names.number_name("x")
         name = make_identifier(value.name or "")
@@ -140,8 +153,10 @@ class Method:
     @staticmethod
     def _find_unchanged(body: Body, begins: Sequence[ast.expr | None]) -> list[int]:
         """Which of the values that go round a loop are the same in each round."""
+        copies = {step.writes[0]: step.reads[0] for step in body.steps if _is_copy(step)}
         carried = zip(body.inputs[2:], body.outputs[1:], strict=False)
-        return [at for at, (before, after) in enumerate(carried) if before is after and begins[at] is not None]
+        same = [before in (after, copies.get(after)) for before, after in carried]
+        return [at for at, stays in enumerate(same) if stays and begins[at] is not None]
 
     def _write_inner(self, body: Body, kept: Sequence[int]) -> Suite:
         outer, self.body = self.body, body
@@ -150,6 +165,7 @@ class Method:
             self._known[value] = self._make_name(value)
         if body.inputs:
             counter = body.inputs[0]
+            self._counters.add(counter)
             self._known[counter] = fill(parse_template(self.python.scalar), {"n": self._make_name(counter)})
         suite = self._finish_suite()
         suite.inputs = inputs
@@ -167,7 +183,7 @@ class Method:
 
     def _take(self, place: int, step: Step, reads: Mapping[ir.Value, int], looped: set[ir.Value]) -> None:
         member = self.body.of_step.get(place)
-        if member is not None and place != member.places[-1]:
+        if member is not None and member.kind != "numbered" and place != member.places[-1]:
             return  # the last one stands for all
         if step.constant is not None:
             self._known[step.constant] = self._write_tensor(place, ("", -1))
@@ -178,8 +194,18 @@ class Method:
         if step.graphs:
             self._write_compound(place, step, reads)
             return
-        first = step if member is None else self.body.steps[member.places[0]]
+        if step.roll is not None:
+            joined = self._write_rounds(step, step.roll)
+            self._assign(place, replace(step, writes=step.writes[:1]), joined, reads, looped)
+            return
+        first = step if member is None or member.kind == "numbered" else self.body.steps[member.places[0]]
         value = self._write_expression(lambda: self._compute(place, first, step))
+        self._assign(place, step, value, reads, looped)
+
+    def _assign(
+        self, place: int, step: Step, value: ast.expr, reads: Mapping[ir.Value, int], looped: set[ir.Value]
+    ) -> None:
+        """Let results have a name, or let the expression wait for the one that reads it."""
         if isinstance(value, ast.Name):
             self._known[step.writes[0]] = value
             return
@@ -191,7 +217,7 @@ class Method:
         statement.comment = self._format_shape(place, 0) if len(step.writes) == 1 else ""
         if len(step.writes) == 1:
             result = step.writes[0]
-            short = len(write_expression(value)) <= _INNER
+            short = self._measure(value) <= _INNER
             plain = statement.unpacked is None and not statement.several
             if reads.get(result, 0) == 1 and short and plain and result not in looped:
                 self._known[result] = value
@@ -201,6 +227,31 @@ class Method:
             if reads.get(result, 0):
                 self._known[result] = self._make_name(result)
         self._statements.append(statement)
+
+    def _write_rounds(self, step: Step, roll: Roll) -> ast.expr:
+        """Write a loop over rounds that are alike; the expression of what they yield together."""
+        for value in step.inputs:
+            self._settle(value)
+        begins = [self._known[begin] for begin, _, _ in roll.carried]
+        outputs = [*(after for _, _, after in roll.carried), roll.row]
+        inputs = [roll.counter, ir.Value(name="going"), *(before for _, before, _ in roll.carried)]
+        outer, given = self.body, self.parameters
+        self.body, self.parameters = Body(roll.steps, inputs, outputs), {}
+        for value in inputs:
+            self._known[value] = self._make_name(value)
+        suite = self._finish_suite()
+        self.body, self.parameters = outer, given
+        suite.inputs, suite.results = inputs, [ast.Constant(True), *suite.results]
+        targets = [*roll.finals, roll.rows]
+        for value in (*step.writes[1:], roll.rows):
+            self._known[value] = self._make_name(value)
+        self._statements.append(
+            Statement(targets, ast.Constant(roll.count), suites=[suite], begins=begins, is_listed=True)
+        )
+        assert roll.join.spec is not None and roll.join.spec.facts.python.expression is not None
+        [operand] = roll.join.spec.operands
+        names: dict[str, Filling] = {operand.name: [ast.Starred(self._known[roll.rows])]}
+        return fill(parse_template(roll.join.spec.facts.python.expression), {**names, **read_options(roll.join)})
 
     def _write_loop(self, name: str, steps: Sequence[Step]) -> None:
         first = steps[0]
@@ -230,7 +281,7 @@ class Method:
         known, self._known = self._known, _Noted(self._known, used)
         try:
             made: ast.expr = make()
-            while len(write_expression(made)) > _LINE:
+            while self._measure(made) > _LINE:
                 waiting = [value for value in used if value in self._waiting]
                 if not waiting:
                     break
@@ -245,10 +296,19 @@ class Method:
             self._waiting.pop(value, None)
         return made
 
+    def _measure(self, node: ast.expr) -> int:
+        """The letters of an expression, with names that are known to be long as they will be."""
+        names = [one.id for one in ast.walk(node) if isinstance(one, ast.Name) and one.id[0] == "$"]
+        longer = (self._lengths.get(self._values[int(name[1:])], 0) - len(name) for name in names)
+        return len(write_expression(node)) + sum(max(0, more) for more in longer)
+
     def _compute(self, place: int, first: Step, step: Step) -> ast.expr:
         member = self.body.of_step.get(place)
         if member is not None and (step.block is not None or member.kind == "chain"):
-            return ast.Call(_make_attribute(member.name), [self._known[value] for value in first.inputs], [])
+            called: ast.expr = _make_attribute(member.name)
+            if member.kind == "numbered":
+                called = ast.Subscript(called, ast.Constant(member.places.index(place)))
+            return ast.Call(called, [self._known[value] for value in first.inputs], [])
         if step.spec is None:
             assert step.node is not None
             items = [self._write_operand(place, step, "", at, value) for at, value in enumerate(step.node.inputs)]
@@ -270,9 +330,7 @@ class Method:
             return fill(parse_template(python.call), names)
         assert python.expression is not None
         made = fill(parse_template(python.expression), {**names, **read_options(step)})
-        return (
-            _shorten_places(made, next(iter(step.operands.values()), [])) if isinstance(made, ast.Subscript) else made
-        )
+        return shorten_places(made, next(iter(step.operands.values()), [])) if isinstance(made, ast.Subscript) else made
 
     def _write_operand(self, place: int, step: Step, name: str, at: int, value: ir.Value | None) -> ast.expr | None:
         if value is None:
@@ -286,7 +344,8 @@ class Method:
             return fill(parameter, names)
         if (name, at) in step.own:
             return self._write_tensor(place, (name, at))
-        return self._known[value]
+        counts = value in self._counters and step.spec is not None and name in step.spec.facts.python.numbers
+        return self._make_name(value) if counts else self._known[value]
 
     def _write_tensor(self, place: int, slot: Slot) -> ast.expr:
         return _make_attribute(self.body.tensors[place, slot].name)
@@ -295,7 +354,7 @@ class Method:
         """The extents of a result as a comment, where all instances have the same."""
         block: Block | None = self.body.block
         steps = [self.body.steps[place]] if block is None else [one[place] for one in block.instances]
-        texts = {_write_shape(step.writes[result]) for step in steps}
+        texts = {write_shape(step.writes[result]) for step in steps}
         return texts.pop() if len(texts) == 1 else ""
 
 
@@ -329,27 +388,10 @@ def read_options(step: Step) -> dict[str, Filling]:
     return found
 
 
-def _shorten_places(made: ast.Subscript, values: Sequence[ir.Value | None]) -> ast.expr:
-    """Places in brackets with dots for whole axes before the last axis of what they are of."""
-    shape = None if not values or values[0] is None else values[0].shape
-    places = made.slice.elts if isinstance(made.slice, ast.Tuple) else []
-    whole = [isinstance(one, ast.Slice) and (one.lower, one.upper, one.step) == (None, None, None) for one in places]
-    if shape is None or len(shape) != len(places) or len(places) < 3 or not all(whole[:-1]):
-        return made
-    return ast.Subscript(made.value, ast.Tuple([ast.Constant(...), places[-1]]))
+def _is_copy(step: Step) -> bool:
+    expression = None if step.spec is None else step.spec.facts.python.expression
+    return expression is not None and len(step.reads) == 1 and isinstance(parse_template(expression), ast.Name)
 
 
 def _make_attribute(name: str) -> ast.expr:
     return ast.Attribute(ast.Name("self"), name)
-
-
-def _write_shape(value: ir.Value) -> str:
-    if value.shape is None or len(value.shape) == 0 or is_number(value):
-        return ""
-    extents = [str(d) if isinstance(d, int) else _name_extent(str(d.value or "")) for d in value.shape]
-    return "" if {*extents} == {"?"} else f"({', '.join(extents)}{',' if len(extents) == 1 else ''})"
-
-
-def _name_extent(name: str) -> str:
-    """What a free extent is called in a comment; names with numbers in them were made by machines."""
-    return "?" if any(letter.isdigit() for letter in name) else make_identifier(name) or "?"

@@ -51,7 +51,7 @@ def make_class_name(text: str) -> str:
 
 def make_snake(text: str) -> str:
     """The identifier of a name in capitals and small letters."""
-    return make_identifier(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text))
+    return make_identifier(text if text.isupper() else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text))
 
 
 def find_own_name(step: Step) -> str:

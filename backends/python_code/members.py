@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import onnx_ir as ir
 
+from ...engine.base.constants import CALLED, TRAINED
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
 from .blocks import share_scope
 from .class_sizes import Size
 from .identifiers import Names, find_own_name, make_identifier, make_snake
-from .steps import Block, Slot, Step, count_reads, list_steps, share_prefix
+from .step_order import list_steps
+from .steps import Block, Slot, Step, count_reads, share_prefix
 from .templates import list_arguments, name_call
 
+#: what a layer's own tensor is called, whatever the layer is
+_WEIGHT = "weight"
 #: the least steps of a chain that is one layer
 _CHAIN = 3
 
@@ -23,12 +28,13 @@ _CHAIN = 3
 class Member:
     """One thing that a class holds: a step's layer or tensor, or several steps as a chain or a list.
 
-    `places` are the steps that it stands for; `slot` is the operand, where it is a tensor.
+    `places` are the steps that it stands for; `slot` is the operand, where it is a tensor. A "list" is looped over, of
+    "numbered" blocks each is called by its number.
     """
 
     name: str
     places: list[int]
-    kind: str = "layer"  # "layer", "chain", "list", "tensor"
+    kind: str = "layer"  # "layer", "chain", "list", "numbered", "tensor"
     slot: Slot | None = None
 
 
@@ -64,8 +70,9 @@ def plan_body(
     block: Block | None,
     names: Names,
     dialect: Dialect,
+    block_inputs: Mapping[Block, Sequence[str]] = MappingProxyType({}),
 ) -> Body:
-    """Decide what a class holds and what that is called."""
+    """Decide what a class holds and what that is called; `block_inputs` are what classes call what they are given."""
     body = Body(steps, list(inputs), list(outputs), block)
     _widen(steps)
     reads = count_reads(steps, outputs)
@@ -73,19 +80,24 @@ def plan_body(
     for kind, places in (*_find_chains(steps, reads, outputs, block is not None), *_find_loops(steps, reads, outputs)):
         if not any(place in chained for place in places):
             chained |= dict.fromkeys(places, (kind, places))
+    for name, places in _find_numbered(steps, chained, block):
+        chained |= dict.fromkeys(places, (name, places))
     wishes: list[tuple[str, Member]] = []
     for place, step in enumerate(steps):
         if place in chained:
             kind, places = chained[place]
-            if places[0] == place:
+            if places[0] == place and kind in ("chain", "list"):
                 wishes.append((_name_chain(steps, places, kind), Member("", places, kind)))
+            elif places[0] == place:
+                wishes.append((kind, Member("", places, "numbered")))
         elif step.layer or step.block is not None:
-            wishes.append((_name_layer(step), Member("", [place])))
+            wishes.append((_name_everywhere(place, step, block), Member("", [place])))
         for slot, value in step.own.items():
             stored = {} if step.spec is None else step.spec.facts.python.stored
             wishes.append((_name_tensor(value, stored.get(slot[0], slot[0])), Member("", [place], "tensor", slot)))
         if step.constant is not None:
-            wishes.append((_name_tensor(step.constant, "constant"), Member("", [place], "tensor", ("", -1))))
+            called = _name_operand(step.constant, steps, block_inputs)
+            wishes.append((_name_tensor(step.constant, called), Member("", [place], "tensor", ("", -1))))
     often = [wish for wish, _ in wishes]
     for wish, member in wishes:
         member.name = names.give(wish) if often.count(wish) == 1 or wish[-1].isdigit() else names.number_name(wish)
@@ -191,6 +203,22 @@ def _find_loops(
     return found
 
 
+def _find_numbered(
+    steps: Sequence[Step], chained: Mapping[int, object], block: Block | None
+) -> list[tuple[str, list[int]]]:
+    """Calls of one block by modules that the source numbers from 0 on, `layers_0` and so on: their name, and where."""
+    found: dict[tuple[str, Block], list[int]] = {}
+    for place, step in enumerate(steps):
+        name, _, number = (
+            _name_everywhere(place, step, block).rpartition("_") if step.block is not None else ("", "", "")
+        )
+        if step.block is not None and place not in chained and name and number.isdigit():
+            places = found.setdefault((name, step.block), [])
+            if len(places) == int(number):
+                places.append(place)
+    return [(name, places) for (name, _), places in found.items() if len(places) > 1]
+
+
 def _can_continue(
     before: Step,
     step: Step,
@@ -207,6 +235,13 @@ def _can_continue(
     if others != [one for at, one in enumerate(before.reads) if at != place]:
         return False
     return len(run) == 1 or steps[run[0]].writes[0] is steps[run[1]].reads[place]
+
+
+def _name_everywhere(place: int, step: Step, block: Block | None) -> str:
+    """What a layer is called; without the number where the instances of its block number it."""
+    names = {_name_layer(step)} | {_name_layer(one[place]) for one in ([] if block is None else block.instances)}
+    name = _name_layer(step)
+    return name if len(names) == 1 else name.rstrip("0123456789_") or name
 
 
 def _name_layer(step: Step) -> str:
@@ -237,8 +272,27 @@ def _name_chain(steps: Sequence[Step], places: Sequence[int], kind: str) -> str:
     return "layers" if kind == "list" or len(places) > 3 else "head" if places[-1] == len(steps) - 1 else "stem"
 
 
+def _name_operand(value: ir.Value, steps: Sequence[Step], block_inputs: Mapping[Block, Sequence[str]]) -> str:
+    """What a constant is to the first step that has a word for it."""
+    for step in steps:
+        stored = {} if step.spec is None else step.spec.facts.python.stored
+        words = [stored.get(name, name) for name, values in step.operands.items() if value in values]
+        if step.block is not None:
+            words = [
+                name for one, name in zip(step.reads, block_inputs.get(step.block, ()), strict=False) if one is value
+            ]
+        for word in words:
+            if len(word.rstrip("0123456789")) > 2:
+                return word
+    return "constant"
+
+
 def _name_tensor(value: ir.Value, operand: str) -> str:
-    path = [part for part in (value.name or "").split(".") if part]
+    name = value.name or ""
+    called = {} if value.graph is None else value.graph.meta.get(CALLED, {})
+    path = [part for part in str(value.meta.get(TRAINED) or called.get(name, name)).split(".") if part]
     alone = len(path) == 1 and path[0].replace("_", "").isalpha() and "_" in path[0]  # as exporters call nothing
-    name = make_identifier(path[-1]) if len(path) > 1 or alone else ""
-    return name or (operand if len(operand) > 2 else "constant")
+    word = make_identifier(path[-1]) if len(path) > 1 or alone else ""
+    if len(path) > 1 and word == _WEIGHT and not path[-2].isdigit():  # of a layer that is none here
+        word = make_identifier("_".join(path[-2:]) if operand == _WEIGHT else path[-2])
+    return word or (operand if len(operand) > 2 else "constant")

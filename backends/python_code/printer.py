@@ -202,7 +202,7 @@ def _lay_out(head: str, node: ast.expr, depth: int, tail: str, comment: str = ""
         return
     opened = _open(node)
     if opened is None:
-        yield line
+        yield from _lay_out_terms(head, node, depth, tail) if isinstance(node, ast.BinOp) else [line]
         return
     before, items, after = opened
     yield f"{head}{before}"
@@ -214,6 +214,19 @@ def _lay_out(head: str, node: ast.expr, depth: int, tail: str, comment: str = ""
         for name, item in items:
             yield from _lay_out(f"{inner}{name}", item, depth + 1, ",")
     yield f"{_INDENT * depth}{after}{tail}"
+
+
+def _lay_out_terms(head: str, node: ast.BinOp, depth: int, tail: str) -> Iterator[str]:
+    """A sum or a product with each term on a line of its own, in brackets."""
+    own, inner = _BINARY[type(node.op)][1], _INDENT * (depth + 1)
+    lines: list[str] = []
+    left: ast.expr = node
+    while isinstance(left, ast.BinOp) and _BINARY[type(left.op)][1] == own and not isinstance(left.op, ast.Pow):
+        lines.append(f"{_BINARY[type(left.op)][0]} {write_expression(left.right, own + 1)}")
+        left = left.left
+    yield f"{head}("
+    yield from (f"{inner}{line}" for line in [write_expression(left, own), *reversed(lines)])
+    yield f"{_INDENT * depth}){tail}"
 
 
 def _open(node: ast.expr) -> tuple[str, Sequence[tuple[str, ast.expr]], str] | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import itertools
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from ...engine.base.constants import SHARED, TRAINED
+from ...engine.base.constants import FROZEN, SHARED, TRAINED
 from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
@@ -19,11 +20,16 @@ from .class_sizes import list_inputs, put_back, read_sizes, take_sizes
 from .forward import Method, read_options, write_kind
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
-from .printer import quote, write_expression, write_head, write_statement
-from .steps import Block, Slot, Step, list_steps
+from .printer import WIDTH, quote, write_expression, write_head, write_statement
+from .progressions import write_progressions
+from .rolls import fold_rounds
+from .step_order import list_steps
+from .steps import Block, Slot, Step
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
-from .ties import find_tied, has_elements_of, write_path
+from .ties import find_frozen, find_tied, has_elements_of, write_path
 
+#: letters of an option in a comment
+_LONGEST = 400
 #: equal layers in a row that are written once
 _RUN = 3
 
@@ -64,6 +70,7 @@ class _Writer:
         self._classes = Names([*imported, *python.functions])
         self.placeholders: list[str] = []
         self._inputs: list[str] = []  # what the class written last calls its inputs
+        self._block_inputs: dict[Block, Sequence[str]] = {}
         self._parts: dict[str, set[str]] = {}
         self._weights: Sequence[ir.TensorProtocol] = ()
 
@@ -72,6 +79,7 @@ class _Writer:
         outputs, self._weights = list(graph.outputs), graph.meta.get(TRAINED, ())
         _require_types(graph, self._dialect)
         listed, sizes = take_sizes(list_steps(graph, self._dialect), outputs)
+        listed = fold_rounds(listed, outputs)
         steps, blocks = find_blocks(listed, outputs)
         steps = put_back(steps, sizes, outputs)
         lines: list[str] = []
@@ -82,16 +90,19 @@ class _Writer:
             block.name = self._classes.give(self._distinguish(block), "Block")
             results = [block.steps[place].writes[result] for place, result in block.results]
             names = Names([*self._python.reserved, *block.parameters])
-            body = plan_body(block.steps, list_inputs(block.steps), results, block, names, self._dialect)
+            body = plan_body(
+                block.steps, list_inputs(block.steps), results, block, names, self._dialect, self._block_inputs
+            )
             body.sizes = read_sizes(block.steps, body.inputs, sizes)
             self._bodies[block] = body
             lines += ["", "", *self._write_class(block.name, body)]
         inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning
-        body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect)
+        body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect, self._block_inputs)
         name = self._classes.give(name_model(graph), "Model")
         tensors = list(self._iterate_tensors(body, steps, ""))
         tied = find_tied(tensors, graph.meta.get(SHARED, ())) if self._python.ties else []
-        lines += ["", "", *self._write_class(name, body, tied)]
+        frozen = find_frozen(tensors, graph.meta.get(FROZEN, ())) if self._python.frozen else []
+        lines += ["", "", *self._write_class(name, body, tied, frozen)]
         called = _list_words("\n".join(lines))
         functions = [text for name, text in self._python.functions.items() if name in called]
         lines = [*(line for text in functions for line in ["", "", *text.rstrip().split("\n")]), *lines]
@@ -120,7 +131,9 @@ class _Writer:
 
     # ---- classes
 
-    def _write_class(self, name: str, body: Body, tied: Sequence[tuple[str, str]] = ()) -> list[str]:
+    def _write_class(
+        self, name: str, body: Body, tied: Sequence[tuple[str, str]] = (), frozen: Sequence[str] = ()
+    ) -> list[str]:
         slots = {} if body.block is None else body.block.literals
         if body.is_chain:
             [member] = body.members
@@ -131,14 +144,20 @@ class _Writer:
             head = f"class {name}({write_expression(chain.func)}):"
             return [head, *self._write_signature(body), *write_statement("", begin, 2)]
         stubs = self._collect_stubs(body)
-        method = Method(body, slots, {step: stub for step, (stub, _) in stubs.items()}, self._python)
+        named = {step: stub for step, (stub, _) in stubs.items()}
+        method = Method(body, slots, named, self._python, self._block_inputs)
         forward = method.write(self._python.method, self._python.tensor)
         self._inputs = method.inputs
+        if body.block is not None:
+            self._block_inputs[body.block] = method.inputs
         bodies = list(_walk(body))
         made = [line for one in bodies for member in one.members for line in self._write_member(member, one, slots)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
         for one, other in tied:
             made += write_statement(f"{write_path(one)} = ", parse_template(write_path(other)), 2)
+        for path in frozen:
+            weight = parse_template(write_path(path))
+            made += write_statement("", fill(parse_template(self._python.frozen or ""), {"weight": weight}), 2)
         base = self._python.base if body.block is None else self._python.block or self._python.base
         lines = [f"class {name}({base}):"]
         buffers = [
@@ -192,7 +211,7 @@ class _Writer:
         ]
         yield from write_head(name, taken, write_kind(tensor, len(node.outputs)))
         for one in _describe(node):
-            yield f"        # {one}"
+            yield from (f"        # {line}" for line in textwrap.wrap(one, WIDTH - 10))
         yield f"        raise NotImplementedError({quote(f'{node.op_type} is to be written')})"
 
     # ---- what a class holds
@@ -216,6 +235,7 @@ class _Writer:
             same = list(run)
             several = len(same) >= _RUN or (alike and len(same) > 1)
             items += [ast.Starred(_repeat(same[0], len(same)))] if several else same
+        items = list(write_progressions(items))
         if member.kind == "chain":
             return fill(parse_template(self._python.sequential), {"layers": items})
         whole = _repeat(layers[0], len(layers)) if alike and len(layers) > 1 else ast.List(items)
@@ -364,7 +384,7 @@ def _describe(node: ir.Node) -> Iterator[str]:
         return f"{name}[{', '.join(str(d) if isinstance(d, int) else '?' for d in value.shape)}]"
 
     taken = ", ".join(map(describe_kind, node.inputs))
-    yield f"{make_class_name(node.op_type)}({taken}) -> {', '.join(map(describe_kind, node.outputs))}"[:90]
+    yield f"{make_class_name(node.op_type)}({taken}) -> {', '.join(map(describe_kind, node.outputs))}"
     for name, attribute in node.attributes.items():
         if attribute.type in (
             ir.AttributeType.INT,
@@ -372,6 +392,6 @@ def _describe(node: ir.Node) -> Iterator[str]:
             ir.AttributeType.INTS,
             ir.AttributeType.FLOATS,
         ):
-            yield f"{make_identifier(name)}: {attribute.value}"[:90]
+            yield f"{make_identifier(name)}: {attribute.value}"[:_LONGEST]
         elif attribute.type == ir.AttributeType.STRING:
-            yield f"{make_identifier(name)}: {quote(str(attribute.value))}"[:90]
+            yield f"{make_identifier(name)}: {quote(str(attribute.value)[:_LONGEST])}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import onnx_ir as ir
 
@@ -29,7 +30,7 @@ class Statement:
 
     `unpacked` is how results are assigned where they are no flat list, `results` are their names there. `layers` is the
     list that is looped over, and which argument goes round. Of a branch or a loop, `value` is the condition or the
-    count (None: there is none), and `suites` are what is done.
+    count (None: there is none), and `suites` are what is done. What rounds yield is a list where it `is_listed`.
     """
 
     targets: list[ir.Value]
@@ -42,6 +43,7 @@ class Statement:
     suites: list[Suite] = field(default_factory=list)
     begins: list[ast.expr] = field(default_factory=list)
     condition: ast.expr | None = None
+    is_listed: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -61,8 +63,12 @@ def is_number(value: ir.Value) -> bool:
 class StatementWriter:
     """Gives values names and writes lines: a name is free again when nothing reads its value any more."""
 
-    def __init__(self, values: Sequence[ir.Value], python: DialectPython) -> None:
-        self._values, self._python = values, python
+    def __init__(
+        self, values: Sequence[ir.Value], python: DialectPython, wishes: Mapping[ir.Value, str] = MappingProxyType({})
+    ) -> None:
+        self._values, self._python, self._wishes = values, python, wishes
+        self._wished: dict[str, str] = {}
+        self._handed: dict[ir.Value, str] = {}
         self._numbers = {value: number for number, value in enumerate(values)}
         self.names = Names(["self", "layer", *LETTERS, NUMBER, *python.reserved])
         self.given: dict[ir.Value, str] = {}
@@ -153,10 +159,12 @@ class StatementWriter:
                 yield f"{_indent(depth)}{head}"
                 yield from self._write_inside(suite, live, names, depth + 1)
             return
-        yield from self._write_loop(statement, live, last, depth)
+        yield from self._write_loop(at, statement, live, last, depth)
 
-    def _write_inside(self, suite: Suite, live: Mapping[str, int], names: Sequence[str], depth: int) -> Iterator[str]:
-        """The lines of a block that ends with the assignment of what it yields."""
+    def _write_inside(
+        self, suite: Suite, live: Mapping[str, int], names: Sequence[str], depth: int, did: bool = False
+    ) -> Iterator[str]:
+        """The lines of a block that ends with the assignment of what it yields; `did` says that it begins above."""
         inner = dict.fromkeys(live, _END)
         last = _find_last([*suite.statements, Statement([], ast.Tuple(suite.results))])
         yield from self._write_suite(suite.statements, inner, last, depth)
@@ -173,21 +181,24 @@ class StatementWriter:
             return
         for name, result in pairs:
             yield from write_statement(f"{name} = ", result, depth)
-        if not pairs and not suite.statements:
+        if not pairs and not suite.statements and not did:
             yield f"{_indent(depth)}pass"
 
     def _write_loop(
-        self, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int
+        self, at: int, statement: Statement, live: dict[str, int], last: Mapping[int, int], depth: int
     ) -> Iterator[str]:
         suite = statement.suites[0]
         counter, condition, *carried = suite.inputs
         count = len(carried)
         names = []
         for value, begin in zip(carried, statement.begins, strict=True):
-            name = self._choose_name(value, [], live)
+            came = self._rename(begin)
+            taken = self._is_last_read(begin, at, statement, last)
+            name = came.id if taken and isinstance(came, ast.Name) else self._choose_name(value, [], live)
             names.append(name)
             self.given[value], live[name] = name, _END
-            yield from write_statement(f"{name} = ", self._rename(begin), depth)
+            if not taken:
+                yield from write_statement(f"{name} = ", came, depth)
         lists = []
         for _ in statement.targets[count:]:
             lists.append(self.names.give("rows"))
@@ -217,6 +228,7 @@ class StatementWriter:
         keeps, *results = suite.results
         rows = results[count:]
         body = Suite(suite.statements, [*rows, *([keeps] if going else []), *results[:count]], suite.inputs)
+        self._carry_names(body, carried, results[:count])
         yield from self._write_rounds(body, inner, lists, [*([going] if going else []), *names], depth + 1)
         if used and statement.value is None:
             yield f"{_indent(depth + 1)}{index} += 1"
@@ -225,9 +237,28 @@ class StatementWriter:
                 self.given[target] = name
             live[name] = last.get(self._numbers.get(target, -1), -1)
         for target, name in zip(statement.targets[count:], lists, strict=True):
-            if self._numbers.get(target) in last:
+            if statement.is_listed:
+                self.given[target], live[name] = name, last.get(self._numbers[target], -1)
+            elif self._numbers.get(target) in last:
                 made = fill(parse_template(self._python.stack), {"xs": ast.Name(name)})
                 yield from write_statement(f"{self._give(target, [], live, last)} = ", made, depth)
+
+    def _is_last_read(self, begin: ast.expr, at: int, statement: Statement, last: Mapping[int, int]) -> bool:
+        """Whether a value that a loop begins with is read there for the last time, and not within the loop."""
+        if not isinstance(begin, ast.Name) or not begin.id.startswith("$"):
+            return False
+        number = int(begin.id[1:])
+        return last.get(number, _END) <= at and list(_list_numbers(statement)).count(number) == 1
+
+    def _carry_names(self, suite: Suite, carried: Sequence[ir.Value], results: Sequence[ast.expr]) -> None:
+        """Let what a round hands on have the name of what it was given, where that is not read any more by then."""
+        last = _find_last([*suite.statements, Statement([], ast.Tuple(suite.results))])
+        for value, result in zip(carried, results, strict=True):
+            for at, statement in enumerate(suite.statements):
+                for target in statement.targets:
+                    same = isinstance(result, ast.Name) and result.id == f"${self._numbers.get(target)}"
+                    if same and last.get(self._numbers.get(value, -1), -1) <= at:
+                        self._handed[target] = self.given[value]
 
     def _write_rounds(
         self, suite: Suite, live: Mapping[str, int], lists: Sequence[str], names: Sequence[str], depth: int
@@ -240,7 +271,8 @@ class StatementWriter:
             yield from write_statement(
                 "", ast.Call(ast.Attribute(ast.Name(name), "append"), [self._rename(row)], []), depth
             )
-        yield from self._write_inside(Suite([], suite.results[len(lists) :]), inner, names, depth)
+        did = bool(suite.statements or lists)
+        yield from self._write_inside(Suite([], suite.results[len(lists) :]), inner, names, depth, did)
 
     # ---- names
 
@@ -258,8 +290,18 @@ class StatementWriter:
     def _choose_name(self, target: ir.Value, free: Sequence[str], live: Mapping[str, int]) -> str:
         if is_number(target):
             return self.names.number_name(NUMBER) if NUMBER in live else NUMBER
+        if target in self._handed:
+            return self._handed[target]
+        if target in self._wishes and (name := self.give_wish(self._wishes[target])) not in live:
+            return name
         wishes = [*(name for name in free if name in LETTERS), *LETTERS]
         return next((name for name in wishes if name not in live), "") or self.names.number_name("x")
+
+    def give_wish(self, wish: str) -> str:
+        """The name that stands for a wish, each time that it is free."""
+        if wish not in self._wished:
+            self._wished[wish] = self.names.give(wish)
+        return self._wished[wish]
 
     def _rename(self, node: ast.expr) -> ast.expr:
         found: ast.expr = _Renaming(self._values, self.given).visit(copy.deepcopy(node))

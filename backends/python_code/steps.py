@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -21,11 +20,6 @@ from .templates import list_arguments
 PLAIN = "plain"
 #: the key under which a value says that it is an extent of the operand of its step
 EXTENT = "extent"
-#: constants of as many bytes are not shared by the layers that read them: each has its own
-_OWN = 64
-#: readers of a value that is computed as early as it can be
-_MANY = 3
-
 _HIGHEST = float(np.finfo(np.float32).max)
 
 #: the place of a literal in a step: the name of an argument, or of an operand with the number among those of the name
@@ -62,11 +56,31 @@ class Step:
     sizes: list[ir.Value] = field(default_factory=list)
     scope: tuple[str, ...] = ()
     classes: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    roll: Roll | None = None
 
     @property
     def inputs(self) -> Iterator[ir.Value]:
         """The values that it reads and that are no constants of its own."""
         return (value for value in self.reads if value is not None)
+
+
+@dataclass(slots=True, eq=False)
+class Roll:
+    """Rounds that are alike, as a loop: how many, the steps of one and the number of it, and what it yields.
+
+    Of each value that goes from round to round, `carried` has where it begins, what a round is given, and what it
+    hands on, `finals` have what is left of it. `row` is what a round yields besides, `rows` are those of all rounds.
+    `join` puts these together.
+    """
+
+    count: int
+    steps: list[Step]
+    counter: ir.Value
+    carried: list[tuple[ir.Value, ir.Value, ir.Value]]
+    finals: list[ir.Value]
+    row: ir.Value
+    rows: ir.Value
+    join: Step
 
 
 @dataclass(slots=True, eq=False)
@@ -96,90 +110,19 @@ class Block:
         return all(one[step].literals[slot] == self.steps[step].literals[slot] for one in self.instances)
 
 
-def list_steps(graph: ir.Graph, dialect: Dialect) -> list[Step]:
-    """The steps of a graph in order, before them the constants that several read."""
-    steps = _hoist([_describe(node, dialect) for node in graph], graph.outputs)
-    holders = Counter(value for step in steps for value in step.held.values())
-    for step in steps:
-        step.tied = frozenset(name for name, value in step.held.items() if holders[value] > 1)
-    readers: dict[ir.Value, list[Step]] = {}
-    for step in steps:
-        for value in step.own.values():
-            readers.setdefault(value, []).append(step)
-    shared = {value for value, who in readers.items() if len(who) > 1 and _count_bytes(value) > _OWN}
-    shared |= {value for value in graph.outputs if is_constant(value) and not is_truth(value)}
-    made: dict[ir.Value, Step] = {}
-    for step in steps:
-        for slot, value in list(step.own.items()):
-            if value in shared:
-                made.setdefault(value, _hold(value))
-                del step.own[slot]
-                step.reads.append(value)
-        for (operand, place), value in step.own.items():
-            step.literals[f"{operand}_shape", place] = tuple(_read_extents(value))
-        if step.own or shared:
-            step.key = (*step.key, tuple(sorted((slot, _describe_kind(value)) for slot, value in step.own.items())))
-    return [*made.values(), *steps, *(_hold(value) for value in graph.outputs if value in shared and value not in made)]
-
-
-def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
-    """The steps in an order in which what many read, and no layer computes, stands as early as it can.
-
-    A mask that all layers share is then not in the midst of the first of them.
-    """
-    reads = count_reads(steps, outputs)
-    common = _find_common(steps, reads)
-    # A step that moves has the place of what it reads last, and its own behind it.
-    places: dict[Step, tuple[int, ...]] = {}
-    made: dict[ir.Value, Step] = {}
-    for place, step in enumerate(steps):
-        many = any(reads.get(value, 0) >= _MANY for value in step.writes) or step in common
-        places[step] = (place,)
-        if many and place and not _is_running(step) and not step.graphs:
-            step.scope = ()  # it serves several modules
-            before = [places[made[value]] for value in step.inputs if value in made]
-            places[step] = (*max(before, default=(-1,)), place)
-        made |= dict.fromkeys(step.writes, step)
-    return sorted(steps, key=lambda step: places[step])
-
-
-def _find_common(steps: Sequence[Step], reads: Mapping[ir.Value, int]) -> set[Step]:
-    """The steps that no layer comes before, and that many read, or other modules than the one that they are in; and
-    those that compute for these alone, as a table of relative positions does for the mask of all layers."""
-    readers: dict[ir.Value, list[Step]] = {}
-    for step in steps:
-        for value in step.inputs:
-            readers.setdefault(value, []).append(step)
-    behind: set[ir.Value] = set()
-    found, before = set(), []
-    for step in steps:
-        if _is_running(step) or any(value in behind for value in step.inputs):
-            behind |= {*step.writes}
-            continue
-        before.append(step)
-        scopes = [one.scope for value in step.writes for one in readers.get(value, ())]
-        many = any(reads.get(value, 0) >= _MANY for value in step.writes)
-        if many or (len(scopes) > 1 and any(one[: len(step.scope)] != step.scope for one in scopes)):
-            found.add(step)
-    for step in reversed(before):
-        who = [one for value in step.writes for one in readers.get(value, ())]
-        if who and all(one in found for one in who):
-            found.add(step)
-    return found
-
-
-def _is_running(step: Step) -> bool:
-    """Whether a step is a layer that computes with more than constants, as one that looks up known rows does not."""
-    return step.layer and any(True for _ in step.inputs)
-
-
-def _hold(value: ir.Value) -> Step:
+def hold(value: ir.Value) -> Step:
+    """A step that is a constant."""
     return Step(("constant", id(value)), [], [value], constant=value)
 
 
 def is_constant(value: ir.Value | None) -> bool:
     """Whether a value is known and no input."""
     return value is not None and value.const_value is not None and not value.is_graph_input()
+
+
+def _is_holdable(value: ir.Value) -> bool:
+    """Whether a layer can hold a value: layers are made in single precision."""
+    return is_constant(value) and value.dtype != ir.DataType.DOUBLE
 
 
 def is_truth(value: ir.Value) -> bool:
@@ -194,21 +137,14 @@ def read_truth(value: ir.Value) -> bool:
     return bool(value.const_value.numpy())
 
 
-def _count_bytes(value: ir.Value) -> int:
-    return 0 if value.const_value is None else value.const_value.nbytes
-
-
-def _read_extents(value: ir.Value) -> Sequence[int]:
-    assert value.const_value is not None
-    return list(value.const_value.shape.numpy())
-
-
-def _describe_kind(value: ir.Value) -> tuple[str, int]:
+def describe_kind(value: ir.Value) -> tuple[str, int]:
+    """The element type and the rank of a constant."""
     assert value.const_value is not None
     return value.const_value.dtype.name, len(value.const_value.shape)
 
 
-def _describe(node: ir.Node, dialect: Dialect) -> Step:
+def describe_step(node: ir.Node, dialect: Dialect) -> Step:
+    """A node as a step of its own."""
     spec = dialect.find_operator(node.op_type) if node.domain == dialect.domain else None
     operands = _name_operands(node, spec)
     step = Step((), [], list(node.outputs), node=node, spec=spec, operands=operands)
@@ -225,7 +161,7 @@ def _describe(node: ir.Node, dialect: Dialect) -> Step:
     for result in node.outputs:
         result.meta[PLAIN], result.meta[EXTENT] = python.plain, python.extent is not None
     held = [operands[name][0] for name in python.held]
-    step.layer = bool(held) and python.module is not None and all(one is None or is_constant(one) for one in held)
+    step.layer = bool(held) and python.module is not None and all(one is None or _is_holdable(one) for one in held)
     kinds_of: list[Any] = []
     for name, values in operands.items():
         for place, value in enumerate(values):

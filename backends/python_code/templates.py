@@ -80,6 +80,9 @@ def _fill(node: ast.expr, names: Mapping[str, Filling]) -> ast.expr | None:
         items = list(_spread(node.elts, names))
         if any(item is None for item in items):
             return None
+        each = items[0] if isinstance(node, ast.List) and len(items) == 1 else None
+        if isinstance(each, ast.Starred) and isinstance(each.value, ast.Name):
+            return each.value  # a list that has a name
         return type(node)([item for item in items if item is not None])
     if isinstance(node, ast.Subscript):
         return ast.Subscript(fill(node.value, names), _fill_places(node.slice, names))

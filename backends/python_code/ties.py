@@ -14,6 +14,12 @@ def find_tied(tensors: Sequence[tuple[str, ir.Value]], shared: Sequence[ir.Tenso
     return [pair for one in shared if one.size > 1 for pair in _list_pairs(one, tensors)]
 
 
+def find_frozen(tensors: Sequence[tuple[str, ir.Value]], frozen: Sequence[ir.TensorProtocol]) -> list[str]:
+    """The paths of tensors of layers that have the elements of weights which are not trained."""
+    held = [(path, value.const_value) for path, value in tensors if value.const_value is not None and "." in path]
+    return [path for path, tensor in held if tensor.size > 1 and any(has_elements_of(tensor, one) for one in frozen)]
+
+
 def _list_pairs(one: ir.TensorProtocol, tensors: Sequence[tuple[str, ir.Value]]) -> Iterator[tuple[str, str]]:
     shape = tuple(one.shape.numpy())
     alike = [

@@ -20,12 +20,16 @@ _LATER = 1 << 16
 KEPT = "kept"
 #: the key under which a constant holds the name of the weight that it is in the source
 WEIGHT = "weight"
+#: the same where it is one that takes no gradient; a graph lists under it the tensors of all such weights
+FROZEN = "frozen"
 #: the same where it is to be trained, so that nothing is computed of it but an order of its elements; a graph lists
 #: under it the tensors of all such weights
 TRAINED = "trained"
 #: the key under which a graph lists the tensors that several nodes of the source read
 SHARED = "shared"
 
+#: the key under which a graph has, by the names of constants, those of the constants that they are made of
+CALLED = "called"
 #: the key under which a value that names a table holds its columns
 CONTENT = "content"
 #: the key under which a value that is computed from extents holds its elements: integers, names, None for what is open
@@ -52,6 +56,7 @@ def keep_trained(graph: ir.Graph) -> None:
     for value in weights:
         value.meta[TRAINED] = value.meta[WEIGHT]
     graph.meta[TRAINED] = [value.const_value for value in weights]
+    graph.meta[FROZEN] = [v.const_value for v in graph.initializers.values() if FROZEN in v.meta]
     graph.meta[SHARED] = [value.const_value for value in weights if len(value.uses()) > 1]
 
 

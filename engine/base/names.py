@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from .constants import NUMBERS, TRAINED, Elements, find_trained, permute_elements
+from .constants import CALLED, NUMBERS, TRAINED, Elements, find_trained, permute_elements
 
 #: small constants of equal type, shape and bytes are shared
 _SHARED = 256
@@ -80,6 +80,9 @@ class Scope:
                 return self._shared[key]
         tensor = _make_tensor(elements)
         name = self.make_name(base)
+        called = self.graph.meta.setdefault(CALLED, {})
+        if name != base or base in called:
+            called[name] = called.get(base, base)
         shape = ir.Shape(elements.shape)
         value = ir.Value(name=name, shape=shape, type=ir.TensorType(tensor.dtype), const_value=tensor)
         tensor.name = name

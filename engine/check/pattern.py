@@ -45,13 +45,15 @@ _LET = "what is computed once is a clause after the pattern, `let name = ...`"
 class LeftSide:
     """What the equations of a left side bind.
 
-    `places` counts where a variable stands; `roots` are results that no other equation takes as an operand.
+    `places` counts where a variable stands; `roots` are results that no other equation takes as an operand, `beside`
+    those of them that are not of the root.
     """
 
     variables: dict[str, Variable] = field(default_factory=dict)
     places: Counter[str] = field(default_factory=Counter)
     certain: set[str] = field(default_factory=set)
     roots: set[str] = field(default_factory=set)
+    beside: set[str] = field(default_factory=set)
     results: set[str] = field(default_factory=set)
     #: what graphs of nodes yield, whatever it is
     yields: set[str] = field(default_factory=set)
@@ -71,6 +73,7 @@ def check_pattern(equations: tuple[tree.Equation, ...], reads: Dialect, context:
     found.results = {t.name for equation in equations for t in equation.targets if t.name != "_"}
     found.roots = {name for name in found.results if not counts[name]}
     last = equations[-1]
+    found.beside = found.roots - {target.name for target in last.targets}
     if isinstance(last.value, tree.Call) and not last.value.wildcard:
         found.root = last.value.callee
     walker.finish(equations)

@@ -9,7 +9,7 @@ from ..expressions.opset_range import Opsets, decide, find_possible
 from ..rewrite.stages import MEANING
 from ..syntax import tree
 from ..syntax.diagnostics import add_article, join_words, suggest
-from ..syntax.tree_traversal import iterate_tails
+from ..syntax.tree_traversal import iterate_tails, walk
 from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, can_be, make_single, name_kinds
 from .pattern import LeftSide
 from .scope import LOCAL, Context, Variable
@@ -52,14 +52,15 @@ def _list_available(template: tree.Template, rule: tree.Rule, context: Context) 
 def _check_template(template: tree.Template, left: LeftSide, context: Context) -> None:
     assigned = {target.name: target for equation in template.equations for target in equation.targets}
     replaced = assigned.keys() & left.results
-    for name in sorted(left.roots - assigned.keys()):
+    stays = {one.name for one in walk(template.equations) if isinstance(one, tree.Name)} & left.beside - assigned.keys()
+    for name in sorted(left.roots - assigned.keys() - stays):
         if name.startswith("_"):
             continue
         context.report(
             template.span, f"the template does not say what becomes of `{name}`", f"write an equation `{name} = ...`"
         )
     scope = dict(context.scope)
-    for name in replaced | left.roots:
+    for name in replaced | left.roots - stays:
         variable = scope[name]
         kinds = make_single(OLD) if variable.kinds == make_single(VALUE) else variable.kinds
         scope[name] = replace(variable, kinds=kinds)

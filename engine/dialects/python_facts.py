@@ -70,6 +70,7 @@ class DialectPython:
         " assigned",
     ] = ""
     ties: Annotated[bool, "Whether an assignment lets layers share a weight"] = False
+    frozen: Annotated[str | None, "A statement by which a weight `weight` of a layer is not trained"] = None
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
     scalar: Annotated[str, "The tensor of a number `n`"] = "n"
     stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"

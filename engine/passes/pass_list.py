@@ -50,10 +50,10 @@ class PassOptions:
     be called `outputs`; None leaves permutations where rules put them. With `state` what a model keeps between calls
     becomes inputs and outputs, with `internal_state` it is neither. With `plain` nothing stays quantized, with
     `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type, `keep_custom` custom
-    operators that no rule is about. `folded` is how many bytes more than what they are made of computed constants may
-    take (None: as usual). `part` is what is to become of the main graph's ends, `given` the opset of a source whose
-    operators have versions, where the target has others, `adapted` that of one which is written in another opset of the
-    same dialect.
+    operators that no rule is about, `keep_all` all that no rule takes. `folded` is how many bytes more than what they
+    are made of computed constants may take (None: as usual). `part` is what is to become of the main graph's ends,
+    `given` the opset of a source whose operators have versions, where the target has others, `adapted` that of one
+    which is written in another opset of the same dialect.
     """
 
     extents: RequestedShapes = field(default_factory=RequestedShapes)
@@ -65,6 +65,7 @@ class PassOptions:
     float_interface: bool = False
     keep_float16: bool = False
     keep_custom: bool = False
+    keep_all: bool = False
     folded: int | None = None
     given: int | None = None
     adapted: int | None = None
@@ -107,7 +108,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (InferAgain(fold), across and rules.source.schemas),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         *rest,
-        (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom), across and not code),
+        (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom, options.keep_all), across and not code),
         (fold, not across),
         (CommonSubexpressions(constants=not across, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),

@@ -18,12 +18,13 @@ _OPTIONS = "custom_options"
 class Supported:
     """Refuse the nodes that the rules of `stage` were to take and did not, with the reason that each rule gave.
 
-    With `keep` custom operators that no rule is about stay as they are.
+    With `keep` custom operators that no rule is about stay as they are, with `keep_all` all that no rule takes.
     """
 
     stage: str
     visits: Visit
     keep: bool = False
+    keep_all: bool = False
     name = "supported"
 
     def run(self, module: Module) -> None:
@@ -31,7 +32,9 @@ class Supported:
         if module.source is module.target:
             return
         for node in module.graph:
-            if node.domain != module.target.domain and not (self.keep and _keep(module, self.stage, node)):
+            if node.domain == module.target.domain or self.keep_all:
+                continue
+            if not (self.keep and _keep(module, self.stage, node)):
                 module.refusals.append(refuse(module, self.stage, node))
 
 

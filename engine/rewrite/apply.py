@@ -155,7 +155,8 @@ class Applier:
                 pairs += self._pair_values(template.span, values, new)
             return pairs
 
-        pairs = self._build_checked(rule, root, template.span, builder, build, frame.values.get(SEARCHED, ()))
+        stays = [frame.values[name] for name in rule.beside if name not in old]
+        pairs = self._build_checked(rule, root, template.span, builder, build, frame.values.get(SEARCHED, ()), stays)
         if pairs is None:
             return None
         if coverage.active is not None:
@@ -170,10 +171,12 @@ class Applier:
         builder: Builder,
         build: Callable[[], list[Pair]],
         graphs: Sequence[ir.Graph] = (),
+        stays: Sequence[ir.Value] = (),
     ) -> list[Pair] | None:
         """Build what takes the place of results, and hold it against them; None where it would need itself.
 
-        `graphs` are those of nodes that the pattern looked into, whose values are not to be read outside of them.
+        `graphs` are those of nodes that the pattern looked into, whose values are not to be read outside of them,
+        `stays` values of other nodes of the pattern that may be read.
         """
         try:
             pairs = build()
@@ -193,7 +196,7 @@ class Applier:
         except Unreachable:
             builder.discard()
             return None
-        if not _is_leaking(builder.nodes, pairs, graphs) and self._edits.can_replace(root, builder.nodes, pairs):
+        if not _is_leaking(builder.nodes, pairs, graphs) and self._edits.can_replace(root, builder.nodes, pairs, stays):
             return pairs
         builder.discard()
         return None

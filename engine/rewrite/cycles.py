@@ -28,13 +28,18 @@ class Precedence:
             level = self._levels.get(root, 0)
             self._levels.update((node, level) for node in made)
 
-    def join(self, pairs: Sequence[tuple[ir.Value, ir.Value]], made: Sequence[ir.Node]) -> bool:
+    def join(
+        self, pairs: Sequence[tuple[ir.Value, ir.Value]], made: Sequence[ir.Node], stays: Sequence[ir.Value] = ()
+    ) -> bool:
         """Take note of nodes that are to take the place of the producers of the first values of some pairs.
+
+        They may read values that stay.
 
         False where they cannot: what they read, or a second value, is computed from one of the first.
         """
         levels = self._levels = self._levels or _number_nodes(self._graph)
-        level = max(levels.get(node, 0) for value, _ in pairs if (node := value.producer()) is not None)
+        known = (*(value for value, _ in pairs), *stays)
+        level = max(levels.get(node, 0) for value in known if (node := value.producer()) is not None)
         fresh = set(walk_nodes(made))
         behind: set[ir.Node] = set()
         work = [user for value, _ in pairs for user in _list_users(value) if user not in fresh]

@@ -51,15 +51,24 @@ class Edits:
             self._nodes = list(self.graph)
         return self._nodes
 
-    def can_replace(self, root: ir.Node, made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
-        """Whether each second value of the pairs can replace the first without a cycle."""
+    def can_replace(
+        self,
+        root: ir.Node,
+        made: Sequence[ir.Node],
+        pairs: Sequence[tuple[ir.Value, ir.Value]],
+        stays: Sequence[ir.Value] = (),
+    ) -> bool:
+        """Whether each second value of the pairs can replace the first without a cycle.
+
+        `stays` are values that are not computed before the root, and that what is made may read.
+        """
         if self._inner and not made and self._is_copy_of_copy(root, pairs):
             return False
-        if all(before.producer() is root for before, _ in pairs):
+        if not stays and all(before.producer() is root for before, _ in pairs):
             self._precedence.follow(root, made)
             return True
         self._sorted = False
-        return self._precedence.join(pairs, made)
+        return self._precedence.join(pairs, made, stays)
 
     def _is_copy_of_copy(self, root: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> bool:
         """Whether one copy would replace another: a graph yields only what its own nodes make, so copies stay."""

@@ -15,6 +15,7 @@ from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect
 from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..syntax import tree
+from ..syntax.tree_traversal import walk
 from .availability import Availability
 from .conditions import Condition, collect_guards, list_conditions, list_variables
 from .families import write_out_member
@@ -53,6 +54,8 @@ class Rule:
     order: tuple[int, int, int, int]
     #: the names that the left side gives to results of nodes
     results: frozenset[str]
+    #: those of nodes that the root reads nothing of
+    beside: frozenset[str]
     #: its name and where it stands
     place: str
     #: its name; its place where a pack that is tried before has a rule of the same name
@@ -217,11 +220,18 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         list_template_dialects(rule.stage, source, target),
         one.order,
         frozenset(target.name for equation in equations for target in equation.targets),
+        _list_beside(rule.equations),
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         rule.name,
         one.deep,
         Matcher(equations, asked, partial(collect_guards, rule.clauses, rules.definitions)),
     )
+
+
+def _list_beside(equations: Sequence[tree.Equation]) -> frozenset[str]:
+    """The names of results that are neither the root's nor operands of a pattern."""
+    read = {one.name for equation in equations for one in walk(equation.value) if isinstance(one, tree.Name)}
+    return frozenset(target.name for equation in equations[:-1] for target in equation.targets) - read
 
 
 def _is_admitted(

@@ -1,14 +1,8 @@
-"""Generated Keras code computes what ONNX Runtime does; needs a Python with keras, torch, safetensors and onnxruntime.
-
-It is the one that runs the tests, or that which the variable NNREWRITE_TORCH names.
-"""
+"""Generated Keras code computes what ONNX Runtime does; needs keras, torch, safetensors and onnxruntime."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +13,9 @@ import onnx.numpy_helper as onh
 import pytest
 from nnrewrite.backends.python_writer import Encoded
 from nnrewrite.conversion import pipeline
-from nnrewrite.engine.base.data_files import OPS
 
-_PYTHON = os.environ.get("NNREWRITE_TORCH", sys.executable)
-_JUDGES = OPS.parent / "benchmarks"
-_DRIVER = (
-    "import json, pathlib, sys, keras_judge as t;"
-    "print(json.dumps({p.name: t.judge(p, p / 'original.onnx', None) for p in pathlib.Path(sys.argv[1]).iterdir()}))"
-)
+from .conftest import Judge
+
 _RANDOM = np.random.default_rng(0)
 
 Case = tuple[list[onnx.NodeProto], dict[str, Any], list[int]]
@@ -133,18 +122,8 @@ def test_heads_and_directions_are_those_of_the_library(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-def test_code_computes_what_the_runtime_does(tmp_path: Path) -> None:
-    needed = "import keras, torch, safetensors, onnxruntime"
-    environment = {**os.environ, "PYTHONPATH": f"{_JUDGES}", "KERAS_BACKEND": "torch"}
-    if subprocess.run([_PYTHON, "-c", needed], capture_output=True, check=False, env=environment).returncode:
-        pytest.skip(f"{_PYTHON} has no keras and torch: NNREWRITE_TORCH names one that has")
-    for name, case in CASES.items():
-        write(case, tmp_path / name)
-    done = subprocess.run(
-        [_PYTHON, "-c", _DRIVER, f"{tmp_path}"], capture_output=True, text=True, check=False, env=environment
-    )
-    assert not done.returncode, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+def test_code_computes_what_the_runtime_does(judge_keras: Judge) -> None:
+    found = judge_keras(CASES, lambda name, folder: write(CASES[name], folder))
     assert found.keys() == CASES.keys()
     assert max(one["error"] for one in found.values()) <= 1e-5
     assert not any(one["left"] for one in found.values())

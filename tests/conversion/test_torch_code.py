@@ -1,16 +1,11 @@
-"""Generated PyTorch code computes what ONNX Runtime does; needs a Python with torch, safetensors and onnxruntime.
-
-It is the one that runs the tests, or that which the variable NNREWRITE_TORCH names.
-"""
+"""Generated PyTorch code computes what ONNX Runtime does; needs a Python with torch, safetensors and onnxruntime."""
 
 from __future__ import annotations
 
 import ast
-import functools
+import builtins
 import json
-import os
-import subprocess
-import sys
+import keyword
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +16,13 @@ import onnx.numpy_helper as onh
 import pytest
 from nnrewrite.backends.python_writer import Encoded
 from nnrewrite.conversion import pipeline
-from nnrewrite.engine.base.data_files import OPS
 from nnrewrite.engine.base.errors import RewriteError
 
-_PYTHON = os.environ.get("NNREWRITE_TORCH", sys.executable)
-_JUDGES = OPS.parent / "benchmarks"
-_DRIVER = (
-    "import json, pathlib, sys, torch_judge as t;"
-    "print(json.dumps({p.name: t.judge(p, p / 'original.onnx', None) for p in pathlib.Path(sys.argv[1]).iterdir()}))"
-)
+from .conftest import Judge, assert_equal
+
 _RANDOM = np.random.default_rng(0)
 
 Case = tuple[list[onnx.NodeProto], list[onnx.TensorProto], list[tuple[str, list[int]]]]
-
-
-@functools.cache
-def has_torch() -> bool:
-    done = subprocess.run([_PYTHON, "-c", "import torch, safetensors, onnxruntime"], capture_output=True, check=False)
-    return done.returncode == 0
 
 
 def real(name: str, *shape: int) -> onnx.TensorProto:
@@ -167,6 +151,16 @@ CASES: dict[str, Case] = {
     "deconv": one("ConvTranspose", [1, 4, 5, 5], real("w", 4, 3, 3, 3), strides=[2, 2], pads=[0, 0, 1, 1]),
     "max_pool": one("MaxPool", [1, 2, 8, 8], kernel_shape=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1]),
     "average_pool": one("AveragePool", [1, 2, 8, 8], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1]),
+    "in_double": (
+        [
+            oh.make_node("Cast", ["x"], ["d"], to=onnx.TensorProto.DOUBLE),
+            oh.make_node("MatMul", ["d", "w"], ["m"]),
+            oh.make_node("Cast", ["m"], ["y"], to=onnx.TensorProto.FLOAT),
+        ],
+        [onh.from_array(_RANDOM.standard_normal((4, 5)), "w")],
+        [("x", [2, 4])],
+    ),
+    "average_of_uneven": one("AveragePool", [1, 2, 8, 7], kernel_shape=[3, 2], strides=[2, 2], pads=[0, 1, 1, 0]),
     "average_counted": one("AveragePool", [1, 2, 8, 8], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
     "norm": one("InstanceNormalization", [2, 3, 4, 4], real("s", 3), real("b", 3)),
     "layer_norm": one("LayerNormalization", [2, 3, 8], real("s", 8), real("b", 8), axis=-1),
@@ -274,7 +268,7 @@ def test_a_group_normalization_that_was_written_out_is_one_layer(tmp_path: Path)
     assert "InstanceNorm" not in text
 
 
-def write(case: Case, folder: Path) -> None:
+def write(case: Case, folder: Path, **options: Any) -> str:
     nodes, constants, given = case
     inputs = [oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in given]
     outputs = [oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
@@ -283,7 +277,7 @@ def write(case: Case, folder: Path) -> None:
         outputs.append(oh.make_tensor_value_info("places", onnx.TensorProto.INT64, None))
     graph = oh.make_graph(nodes, "g", inputs, outputs, constants)
     model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
-    conversion = pipeline.rewrite(model.SerializeToString(), to="/")
+    conversion = pipeline.rewrite(model.SerializeToString(), to="/", **options)
     assert isinstance(conversion.encoded, Encoded)
     program = conversion.encoded.program
     assert not program.placeholders
@@ -291,6 +285,7 @@ def write(case: Case, folder: Path) -> None:
     about = {"name": program.name, "inputs": [one.source for one in program.inputs]}
     (folder / "main.json").write_text(json.dumps(about))
     onnx.save(model, folder / "original.onnx")
+    return program.text
 
 
 def convert(case: Case, to: str = "torch", **options: Any) -> str:
@@ -316,6 +311,73 @@ def test_a_norm_is_put_back_where_it_is_asked_for() -> None:
     text = convert(case, unfold=True)
     assert "nn.Conv2d(4, 6, 3, bias=False)" in text
     assert "nn.BatchNorm2d(6)" in text
+
+
+def quantized_layers() -> Case:
+    """A convolution and a product of codes, as a quantizer writes them: numbers rounded before, between and behind."""
+
+    def on_grid(name: str, step: float) -> list[onnx.NodeProto]:
+        grid.extend([onh.from_array(np.array(step, np.float32), f"{name}_s"), zero(f"{name}_z")])
+        return [
+            oh.make_node("QuantizeLinear", [name, f"{name}_s", f"{name}_z"], [f"{name}_q"]),
+            oh.make_node("DequantizeLinear", [f"{name}_q", f"{name}_s", f"{name}_z"], [f"{name}_r"]),
+        ]
+
+    def codes(name: str, *shape: int) -> onnx.NodeProto:
+        grid.append(onh.from_array(_RANDOM.integers(-127, 128, shape).astype(np.int8), f"{name}_q"))
+        grid.extend([onh.from_array(np.array(0.01, np.float32), f"{name}_s"), zero(f"{name}_z")])
+        return oh.make_node("DequantizeLinear", [f"{name}_q", f"{name}_s", f"{name}_z"], [f"{name}_r"])
+
+    def zero(name: str) -> onnx.TensorProto:
+        return onh.from_array(np.array(0, np.int8), name)
+
+    grid: list[onnx.TensorProto] = []
+    nodes = [
+        *on_grid("x", 0.02),
+        codes("w", 6, 4, 3, 3),
+        oh.make_node("Conv", ["x_r", "w_r"], ["c"], pads=[1, 1, 1, 1]),
+        *on_grid("c", 0.15),
+        oh.make_node("Relu", ["c_r"], ["a"]),
+        oh.make_node("GlobalAveragePool", ["a"], ["p"]),
+        *on_grid("p", 0.05),
+        oh.make_node("Flatten", ["p_r"], ["f"]),
+        codes("v", 6, 5),
+        oh.make_node("MatMul", ["f", "v_r"], ["o"]),
+        *on_grid("o", 0.04)[:1],
+        oh.make_node("DequantizeLinear", ["o_q", "o_s", "o_z"], ["y"]),
+    ]
+    return nodes, grid, [("x", [1, 4, 8, 8])]
+
+
+@pytest.mark.slow
+def test_code_that_rounds_computes_what_the_quantized_model_does(judge: Judge) -> None:
+    found = judge(["rounded"], lambda _, folder: write(quantized_layers(), folder, fake_quantize=True))["rounded"]
+    # integer kernels may be a code off; operator by operator it is the same
+    assert min(found["error"], found.get("unoptimized", 1.0)) <= 1e-5
+    assert found["error"] <= 0.1
+    assert found["step_lowers_loss"]
+
+
+@pytest.mark.slow
+def test_a_norm_that_is_put_back_changes_nothing(judge: Judge) -> None:
+    layers = [
+        oh.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+        oh.make_node("Relu", ["c"], ["r"]),
+        oh.make_node("ConvTranspose", ["r", "u", "d"], ["t"], strides=[2, 2]),
+        oh.make_node("Sigmoid", ["t"], ["s"]),
+        oh.make_node("GlobalAveragePool", ["s"], ["p"]),
+        oh.make_node("Flatten", ["p"], ["f"]),
+        oh.make_node("Gemm", ["f", "v", "e"], ["g"]),
+        oh.make_node("Tanh", ["g"], ["y"]),
+    ]
+    held = [real("w", 6, 4, 3, 3), real("b", 6), real("u", 6, 3, 2, 2), real("d", 3), real("v", 3, 5), real("e", 5)]
+    texts: list[str] = []
+    found = judge(
+        ["unfolded"],
+        lambda _, folder: texts.append(write((layers, held, [("x", [2, 4, 9, 9])]), folder, unfold=True)),
+    )["unfolded"]
+    assert texts[0].count("BatchNorm") >= 2
+    assert_equal(found)
 
 
 def test_what_was_quantized_is_rounded_where_it_is_asked_for() -> None:
@@ -356,43 +418,68 @@ def test_codes_that_are_read_by_another_step_are_other_numbers() -> None:
         "\u202e",
         "{name.__class__}",
         "\\",
+        "class",
+        "None",
+        "self",
+        "torch",
+        "print",
+        "__init__",
+        "nn.Module",
+        "x" * 300,
     ],
 )
-def test_no_text_of_a_model_becomes_code(text: str, to: str) -> None:
+def test_no_text_of_a_model_becomes_code(text: str, to: str, tmp_path: Path) -> None:
     nodes = [
         oh.make_node("Conv", [text, f"{text}.weight"], ["c"], name=f"{text}/{text}"),
-        oh.make_node(f"Made{text}", ["c"], ["y"], domain="made.up", told=text, **{f"t{text}": text}),
+        oh.make_node("Add", ["c", f"{text}.{text}"], [f"{text}/sum"]),
+        oh.make_node(
+            f"Made{text}", [f"{text}/sum"], [f"{text} out"], domain="made.up", told=text, **{f"t{text}": text}
+        ),
+        oh.make_node("Relu", [f"{text}/sum"], [f"{text} too"]),
     ]
     given = [oh.make_tensor_value_info(text, onnx.TensorProto.FLOAT, [1, 2, 5, text])]
-    outputs = [oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3, 3, 3])]
-    weight = onh.from_array(np.ones((3, 2, 3, 3), np.float32), f"{text}.weight")
-    graph = oh.make_graph(nodes, text, given, outputs, [weight], doc_string=text)
+    outputs = [
+        oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3, 3, 3]) for name in (f"{text} out", f"{text} too")
+    ]
+    weights = [
+        onh.from_array(np.ones((3, 2, 3, 3), np.float32), f"{text}.weight"),
+        onh.from_array(np.ones((3, 1, 1), np.float32), f"{text}.{text}"),
+    ]
+    graph = oh.make_graph(nodes, text, given, outputs, weights, doc_string=text)
     imports = [oh.make_opsetid("", 21), oh.make_opsetid("made.up", 1)]
-    model = oh.make_model(graph, opset_imports=imports, ir_version=10, doc_string=text)
+    model = oh.make_model(graph, opset_imports=imports, ir_version=10, doc_string=text, producer_name=text)
+    model.metadata_props.add(key=text, value=text)
     for node in model.graph.node:
         node.metadata_props.add(key="namespace", value=f"{text}: {text}/{text}")
-    encoded = pipeline.rewrite(model.SerializeToString(), to=to).encoded
+    file = tmp_path / f"{text.replace('/', '')[:100]}.onnx"
+    file.write_bytes(model.SerializeToString())
+    encoded = pipeline.rewrite(f"{file}", to=to).encoded
     assert isinstance(encoded, Encoded)
     tree = ast.parse(encoded.program.text)
     imported = {
         name.name for one in ast.walk(tree) if isinstance(one, ast.Import | ast.ImportFrom) for name in one.names
     }
     assert imported <= {"torch", "torch.nn.functional", "Tensor", "nn", "keras", "layers", "ops"}
-    called = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
-    assert called <= {
-        "torch",
-        "F",
-        "Tensor",
-        "nn",
-        "keras",
-        "layers",
-        "ops",
-        "self",
-        "super",
-        "NotImplementedError",
-        "x",
+    names = [one for one in ast.walk(tree) if isinstance(one, ast.Name)]
+    made = {one.id for one in names if isinstance(one.ctx, ast.Store)} | {
+        one.arg for one in ast.walk(tree) if isinstance(one, ast.arg)
     }
+    assert not made & {*imported, *keyword.kwlist, *dir(builtins), "super"}
+    known = {"torch", "F", "Tensor", "nn", "keras", "layers", "ops", "self", "super", "tuple", "NotImplementedError"}
+    assert {one.id for one in names} - made <= known
+    strings = [one for one in ast.walk(tree) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)]
+    assert not strings
     assert "import os" not in encoded.readme
+
+
+def test_an_operator_of_tensorflow_lite_without_a_rule_is_a_method_to_be_filled_in(single: Any) -> None:
+    source = single("Unheard", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])], alpha=0.5)
+    encoded = pipeline.rewrite(source, to="torch").encoded
+    assert isinstance(encoded, Encoded)
+    assert encoded.program.placeholders == ["Unheard"]
+    text = encoded.program.text
+    assert "# Unheard(f32[2]) -> f32[2]\n        # alpha: 0.5\n" in text
+    assert 'raise NotImplementedError("Unheard is to be written")' in text
 
 
 def test_options_of_code_are_refused_elsewhere() -> None:
@@ -402,27 +489,11 @@ def test_options_of_code_are_refused_elsewhere() -> None:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    if not has_torch():
-        pytest.skip(f"{_PYTHON} has no torch, safetensors and onnxruntime: NNREWRITE_TORCH names one that has")
-    root = tmp_path_factory.mktemp("code")
-    for name, case in CASES.items():
-        write(case, root / name)
-    done = subprocess.run(
-        [_PYTHON, "-c", _DRIVER, f"{root}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": f"{_JUDGES}"},
-    )
-    assert not done.returncode, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+def judged(judge: Judge) -> dict[str, Any]:
+    return judge(CASES, lambda name, folder: write(CASES[name], folder))
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("name", CASES)
 def test_code_computes_what_the_runtime_does(name: str, judged: dict[str, Any]) -> None:
-    assert judged[name]["error"] <= 1e-5
-    assert judged[name]["round_trip"]
-    assert judged[name]["step_lowers_loss"] in (True, None)
+    assert_equal(judged[name])

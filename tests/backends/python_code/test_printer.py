@@ -53,6 +53,13 @@ def test_a_long_call_has_its_arguments_on_lines_of_their_own() -> None:
 
 
 @pytest.mark.skipif(shutil.which("ruff") is None, reason="ruff is not installed")
+def test_a_long_sum_has_its_terms_on_lines_of_their_own() -> None:
+    terms = [f"first_of_{place}(given) * second_of_{place}" for place in range(4)]
+    node = ast.parse(" + ".join(terms), mode="eval").body
+    lines = list(write_statement("x = ", node, 1))
+    assert lines == ["    x = (", f"        {terms[0]}", *(f"        + {term}" for term in terms[1:]), "    )"]
+
+
 def test_the_layout_is_that_of_ruff() -> None:
     lines = [line for text in EXPRESSIONS for line in write_statement("v = ", ast.parse(text, mode="eval").body, 0)]
     text = "\n".join([*lines, ""])

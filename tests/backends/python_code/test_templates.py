@@ -73,3 +73,10 @@ def test_numbers_without_a_literal_are_made_of_text(number: float) -> None:
 def test_what_is_no_literal_is_refused() -> None:
     with pytest.raises(TypeError):
         make_literal(object())
+
+
+def test_a_list_that_has_a_name_stands_as_it_is() -> None:
+    template = parse_template("cat([*xs])")
+    rows, more = ast.Starred(ast.Name("rows")), ast.Name("more")
+    assert write_expression(fill(template, {"xs": [rows]})) == "cat(rows)"
+    assert write_expression(fill(template, {"xs": [rows, more]})) == "cat([*rows, more])"

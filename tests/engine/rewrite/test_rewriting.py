@@ -131,6 +131,39 @@ def test_two_roots_are_found_through_what_they_share(rewrite: Rewrite) -> None:
     assert operators(graph) == {"Max": 1, "Mul": 1}
 
 
+def test_what_a_pattern_names_beside_its_root_can_be_read(rewrite: Rewrite) -> None:
+    rule = """rule r stage simplify {
+      a = Sum(x, z)
+      b = Sum(x, z, rest...)
+      => b = Max(a, rest...)
+    }"""
+    graph = rewrite(
+        rule,
+        """(float[2] x, float[2] z) => (float[2] b, float[2] c) {
+          a = Sum(x, z)
+          u = Relu(a)
+          b = Sum(x, z, u)
+          c = Neg(a)
+        }""",
+    )
+    assert operators(graph) == {"Sum": 1, "Relu": 1, "Max": 1, "Neg": 1}
+
+
+def test_what_is_computed_from_the_root_is_not_read_for_it(rewrite: Rewrite) -> None:
+    rule = """rule r stage simplify {
+      a = Neg(x)
+      b = Sum(x, z)
+      => b = Max(a, z)
+    }"""
+    graph = rewrite(
+        rule, "(float[2] x, float[2] y) => (float[2] b, float[2] a) { z = Relu(y)  b = Sum(x, z)  a = Neg(x) }"
+    )
+    assert operators(graph) == {"Max": 1, "Relu": 1, "Neg": 1}
+    rule = rule.replace("Neg(x)", "Mul(x, Sum(x, z))")
+    kept = rewrite(rule, "(float[2] x, float[2] z) => (float[2] a) { b = Sum(x, z)  a = Mul(x, b) }")
+    assert operators(kept) == {"Sum": 1, "Mul": 1}
+
+
 def test_all_results_of_an_operator_are_replaced(rewrite: Rewrite) -> None:
     rule = """rule r stage simplify {
       a, b = TopK(x, const k) {axis: -1, largest: 1, sorted: 1}
