@@ -411,6 +411,7 @@ rule lower {
 """
 
 
+@pytest.mark.thorough
 def test_a_wrong_rule_of_ones_own_fails_and_its_failure_runs_again_from_any_folder(tmp_path: Path) -> None:
     pack = tmp_path / "my rules"
     pack.mkdir()

@@ -274,11 +274,11 @@ def runs(reference: Reference, path: str) -> Iterator[tuple[list[np.ndarray], li
 @pytest.mark.parametrize(
     ("name", "target"),
     [
-        ("tv_shufflenet_v2_dyn", "tensorrt"),
+        pytest.param("tv_shufflenet_v2_dyn", "tensorrt", marks=pytest.mark.thorough),
         ("hf_bert_4l_dyn", "tensorrt"),
         ("magika_v3_3", "tensorrt"),
         ("cf_cond_dyn", "tensorrt"),
-        ("ultraface_slim320", "tensorrt"),
+        pytest.param("ultraface_slim320", "tensorrt", marks=pytest.mark.thorough),
         ("tv_shufflenet_v2_dyn", "xnnpack"),
         ("tf_kws_rnn", "xnnpack"),
     ],

@@ -52,7 +52,6 @@ def test_a_long_call_has_its_arguments_on_lines_of_their_own() -> None:
     assert all(len(line) <= 100 for line in lines) and len(lines) == 8
 
 
-@pytest.mark.skipif(shutil.which("ruff") is None, reason="ruff is not installed")
 def test_a_long_sum_has_its_terms_on_lines_of_their_own() -> None:
     terms = [f"first_of_{place}(given) * second_of_{place}" for place in range(4)]
     node = ast.parse(" + ".join(terms), mode="eval").body
@@ -60,6 +59,7 @@ def test_a_long_sum_has_its_terms_on_lines_of_their_own() -> None:
     assert lines == ["    x = (", f"        {terms[0]}", *(f"        + {term}" for term in terms[1:]), "    )"]
 
 
+@pytest.mark.skipif(shutil.which("ruff") is None, reason="ruff is not installed")
 def test_the_layout_is_that_of_ruff() -> None:
     lines = [line for text in EXPRESSIONS for line in write_statement("v = ", ast.parse(text, mode="eval").body, 0)]
     text = "\n".join([*lines, ""])

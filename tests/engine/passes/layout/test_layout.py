@@ -471,6 +471,7 @@ def mesh(count: int) -> onnx.ModelProto:
     return onnx.shape_inference.infer_shapes(made)
 
 
+@pytest.mark.thorough
 def test_time_grows_about_as_the_graph_does() -> None:
     def seconds(count: int, times: int) -> float:
         graphs = [graph_of(mesh(count)) for _ in range(times)]
