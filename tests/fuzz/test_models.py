@@ -50,7 +50,7 @@ def test_models_are_of_the_operators_or_rules_asked_for(data: st.DataObject) -> 
 
 
 def test_inputs_lie_beyond_where_an_operator_cuts_off() -> None:
-    chosen = settings(max_examples=25, database=None, deadline=None, phases=(Phase.generate,))
+    chosen = settings(max_examples=300, database=None, deadline=None, phases=(Phase.generate,))
 
     def is_cut(drawn: tuple[bytes, list[np.ndarray]]) -> bool:
         return any(array.dtype == np.float32 and (array > 6).any() for array in drawn[1])
