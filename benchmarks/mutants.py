@@ -95,7 +95,7 @@ def reverse_list(match: re.Match[str]) -> str | None:
     return f"[{', '.join(items[::-1])}]" if items != items[::-1] else None
 
 
-def turn(match: re.Match[str]) -> str | None:
+def swap_sides(match: re.Match[str]) -> str | None:
     first, sign, second = match.groups()
     return f"{second} {sign} {first}" if first != second else None
 
@@ -158,7 +158,7 @@ RULES: dict[str, tuple[str, Change]] = {
     "opsets": (r"(?<=\bopset )\d+(?=\.\.)|(?<=\bdefault )\d+$", lambda match: str(int(match.group()) + 1)),
     "no layout": (r" @ [A-Z]{2,5}\b", lambda match: ""),
     "priority": (r" priority -?\d+", lambda match: ""),
-    "turned": (r"\b(\w+(?:\.\w+)?) (-|/|//|\+\+|%) (\w+(?:\.\w+)?)\b(?![(\[])", turn),
+    "turned": (r"\b(\w+(?:\.\w+)?) (-|/|//|\+\+|%) (\w+(?:\.\w+)?)\b(?![(\[])", swap_sides),
     "one branch": (r"(?<== )([^\n=]*?) if ([^\n]*?) else ([^\n]*)$", lambda match: match[1]),
     "extent": (r"(?<=\w\.)[HWC]\b", swap_words(("H", "W"), ("C", "H"))),
     "two attributes": (r"\{(\w+): (\w+), (\w+): (\w+)(?=[,}])", lambda m: f"{{{m[1]}: {m[4]}, {m[3]}: {m[2]}"),

@@ -17,7 +17,7 @@ from .shape_comments import shorten_places, write_shape
 from .statements import LETTERS, Statement, StatementWriter, Suite, is_number
 from .steps import Block, Roll, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_literal, parse_template
-from .wishes import find_wishes
+from .value_names import find_preferred_names
 
 #: letters of an expression that may stand in another, and of a statement that it may make
 _INNER, _LINE = 60, 84
@@ -45,16 +45,16 @@ class Method:
     def write(self, method: str, tensor: str) -> list[str]:
         """The lines of the method, within a class."""
         body = self.body
-        wishes = find_wishes(body, self.block_inputs)
-        self._lengths = {value: len(name) for value, name in wishes.items()}
+        preferred = find_preferred_names(body, self.block_inputs)
+        self._lengths = {value: len(name) for value, name in preferred.items()}
         if body.block is None:
             self._lengths |= {value: len(make_identifier(value.name or "")) for value in body.inputs}
         for value in body.inputs:
             self._known[value] = self._make_name(value)
         suite = self._finish_suite()
-        scribe = StatementWriter(self._values, self.python, wishes)
+        scribe = StatementWriter(self._values, self.python, preferred)
         for at, value in enumerate(body.inputs):
-            scribe.given[value] = self._name_input(at, value, scribe, wishes)
+            scribe.given[value] = self._name_input(at, value, scribe, preferred)
         names = scribe.given
         lines = list(scribe.write(suite))
         self.inputs = [names[value] for value in body.inputs]
@@ -84,11 +84,11 @@ class Method:
         statements, self._statements = self._statements, outer
         return Suite(statements, result.elts)
 
-    def _name_input(self, at: int, value: ir.Value, scribe: StatementWriter, wishes: Mapping[ir.Value, str]) -> str:
+    def _name_input(self, at: int, value: ir.Value, scribe: StatementWriter, preferred: Mapping[ir.Value, str]) -> str:
         if is_number(value):
             return scribe.names.number_name("n")
-        if self.body.block is not None and at and value in wishes:
-            name = scribe.give_wish(wishes[value])
+        if self.body.block is not None and at and value in preferred:
+            name = scribe.reserve_name(preferred[value])
             if name not in scribe.given.values():
                 return name
         if self.body.block is not None or len(self.body.inputs) == 1:

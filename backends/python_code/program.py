@@ -22,7 +22,7 @@ from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
 from .printer import WIDTH, quote, write_expression, write_head, write_statement
 from .progressions import write_progressions
-from .rolls import fold_rounds
+from .rerolled_loops import fold_rounds
 from .step_order import list_steps
 from .steps import Block, Slot, Step
 from .templates import Filling, fill, list_arguments, make_literal, parse_template

@@ -64,10 +64,13 @@ class StatementWriter:
     """Gives values names and writes lines: a name is free again when nothing reads its value any more."""
 
     def __init__(
-        self, values: Sequence[ir.Value], python: DialectPython, wishes: Mapping[ir.Value, str] = MappingProxyType({})
+        self,
+        values: Sequence[ir.Value],
+        python: DialectPython,
+        preferred: Mapping[ir.Value, str] = MappingProxyType({}),
     ) -> None:
-        self._values, self._python, self._wishes = values, python, wishes
-        self._wished: dict[str, str] = {}
+        self._values, self._python, self._preferred = values, python, preferred
+        self._reserved: dict[str, str] = {}
         self._handed: dict[ir.Value, str] = {}
         self._numbers = {value: number for number, value in enumerate(values)}
         self.names = Names(["self", "layer", *LETTERS, NUMBER, *python.reserved])
@@ -292,16 +295,16 @@ class StatementWriter:
             return self.names.number_name(NUMBER) if NUMBER in live else NUMBER
         if target in self._handed:
             return self._handed[target]
-        if target in self._wishes and (name := self.give_wish(self._wishes[target])) not in live:
+        if target in self._preferred and (name := self.reserve_name(self._preferred[target])) not in live:
             return name
         wishes = [*(name for name in free if name in LETTERS), *LETTERS]
         return next((name for name in wishes if name not in live), "") or self.names.number_name("x")
 
-    def give_wish(self, wish: str) -> str:
-        """The name that stands for a wish, each time that it is free."""
-        if wish not in self._wished:
-            self._wished[wish] = self.names.give(wish)
-        return self._wished[wish]
+    def reserve_name(self, preferred: str) -> str:
+        """The free name that stands for a preferred one, the same each time."""
+        if preferred not in self._reserved:
+            self._reserved[preferred] = self.names.give(preferred)
+        return self._reserved[preferred]
 
     def _rename(self, node: ast.expr) -> ast.expr:
         found: ast.expr = _Renaming(self._values, self.given).visit(copy.deepcopy(node))

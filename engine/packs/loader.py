@@ -20,11 +20,11 @@ from ..dialects.operators import Catalogue
 from ..rewrite.outlines import Contents, outline_rules
 from ..rewrite.rules import Override
 from ..syntax import tree
-from .backwards import add_reversed
 from .digests import digest_code, digest_pack
 from .entries import list_entries
 from .folders import find_folders, is_built_in, list_built_in, read_text
 from .parse_cache import Parses
+from .reversed_rules import add_reversed
 from .scopes import separate_definitions
 from .serialization import Lazy, LazyMapping, freeze, thaw
 from .shared_fragments import put_in_fragments
@@ -142,7 +142,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     entries = list_entries(paths)
     catalogue = _load_catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
     parses.keep()
-    files, misread = add_reversed(files, catalogue, functools.partial(_parse_pack, parses=parses))
+    files, misread = add_reversed(files, catalogue, functools.cache(functools.partial(_parse_pack, parses=parses)))
     files, misused = put_in_fragments(files, texts, parses)
     diagnostics += [*misread, *misused]
     files, unknown = separate_definitions(files, parses, complete=not diagnostics)

@@ -16,7 +16,7 @@ _LETTERS = 2
 _LEAST = 4
 
 
-def find_wishes(body: Body, block_inputs: Mapping[Block, Sequence[str]]) -> Mapping[ir.Value, str]:
+def find_preferred_names(body: Body, block_inputs: Mapping[Block, Sequence[str]]) -> Mapping[ir.Value, str]:
     """The names that values of a class ask for.
 
     An operand's comes first, as `query`, then a result's, as `indices`, that which a block has for what it is given,
