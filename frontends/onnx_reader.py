@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,8 @@ def read(
             spans = {one.name for one in catalogue.find_dialect("onnx").operators.values() if one.facts.span}
             model = _infer(inlined, name, not any(node.op_type in spans for node in list_nodes(inlined.graph)))
             _check_nodes(model, name, catalogue.find_dialect("onnx").facts.extensions)
-            _check_interface(model, proto.graph, name)
+            interface = [serde.deserialize_value_info_proto(info, None) for info in proto.graph.output]
+            _check_interface(model, interface, name)
             _read_constants(model, files)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_explain_error(error)}") from error
@@ -85,7 +86,7 @@ def read(
     model.meta["metadata"] = {}
     model.meta["described"] = bool(proto.graph.value_info)
     model.meta["told"] = _list_told_names(proto.graph)
-    model.meta["interface"] = [serde.deserialize_value_info_proto(info, None) for info in proto.graph.output]
+    model.meta["interface"] = interface
     return model
 
 
@@ -184,10 +185,10 @@ def _forget_names(node: ir.Node) -> None:
             output.shape = ir.Shape([one if isinstance(one, int) else None for one in output.shape])
 
 
-def _check_interface(model: ir.Model, graph: onnx.GraphProto, name: str) -> None:
+def _check_interface(model: ir.Model, interface: Sequence[ir.Value], name: str) -> None:
     """Raise ModelError where an output is declared of another type than what computes it."""
-    for declared, value in zip(graph.output, model.graph.outputs, strict=True):
-        said = serde.deserialize_value_info_proto(declared, None).dtype
+    for declared, value in zip(interface, model.graph.outputs, strict=True):
+        said = declared.dtype
         if said is not None and value.dtype is not None and said != value.dtype:
             raise ModelError(
                 f"{name}: malformed: output {value.name} is declared {said.name}, and is {value.dtype.name}"
