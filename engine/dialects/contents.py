@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from ..base.constants import FILL, FOLLOWED, find_fill, find_known_elements, read_initializer
 from . import symbols
+from .elements import compute_results, pick_extents
 from .folding import evaluate
 from .inference import UNCOUNTED, Extents, Inferred, add_attributes, read_extents
 from .operators import Dialect, OperatorSpec
@@ -44,7 +45,7 @@ def compute_elements(
     if first is None or not any(one.dtype in (*_INTEGERS, ir.DataType.BOOL) for one in inferred):
         return None
     if facts.tells is not None:
-        return _read_extents(node, read_extents(first), opset, facts.tells)
+        return _read_extents(node, spec, read_extents(first))
     if facts.rearranges:
         return _rearrange(node, spec, opset, inferred)
     compute = _ARITHMETIC.get(spec.infix or "") or _find_relation(facts.relation)
@@ -101,19 +102,19 @@ def _find_relation(relation: str | None) -> Callable[[Symbol, Symbol], Any] | No
     return compare
 
 
-def _read_extents(node: ir.Node, shape: Extents | None, opset: int, tells: str) -> list[Elements | None] | None:
+def _read_extents(node: ir.Node, spec: OperatorSpec, shape: Extents | None) -> list[Elements | None] | None:
     """The extents of an operand, those that the node picks, or how many elements they make."""
     if shape is None:
         return None
-    if tells == "count":
+    if spec.facts.tells == "count":
         count: Symbol | None = 1
         for extent in shape:
             count = None if count is None or extent is None else symbols.multiply(count, extent)
         return [np.array(count, object)]
-    # Which extents are picked shows by those of a tensor whose extents are the numbers of its axes.
-    numbered = np.broadcast_to(np.zeros((), np.int8), range(len(shape)))
-    picked = evaluate(node, [numbered], opset)
-    return None if picked is None else [_pick(picked[0], shape)]
+    picked = pick_extents(node, spec, shape)
+    found = np.empty(len(picked), object)
+    found[:] = picked
+    return [found]
 
 
 def _pick(places: np.ndarray[Any, Any], table: Sequence[Any]) -> Elements:
@@ -148,7 +149,7 @@ def _rearrange(
                     return None
                 array = known.astype((value.dtype or ir.DataType.INT64).numpy())
             operands.append(array)
-    results = evaluate(node, operands, opset)
+    results = compute_results(node, spec, operands, inferred) or evaluate(node, operands, opset)
     return None if results is None else [_pick(result, table) for result in results]
 
 

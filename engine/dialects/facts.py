@@ -102,6 +102,11 @@ class OperatorFacts:
         Literal["extents", "count"] | None,
         "What its results are that reads no elements: the extents of the operand, or how many elements these make",
     ] = None
+    between: Annotated[
+        tuple[str, ...],
+        "The options that say of which axes it tells the extents: the first, and the first that is left out",
+        tuple[Member, ...],
+    ] = ()
     typed_by: Annotated[
         str | None,
         "The operand of which it reads the type alone",
@@ -132,6 +137,12 @@ class OperatorFacts:
     ] = ()
     relation: Annotated[
         Literal["==", "<", "<=", ">", ">="] | None, "The sign that stands for what it tells of two numbers"
+    ] = None
+    computes: Annotated[
+        Literal["and", "or", "not", "square root", "choice", "sequence", "conversion"] | None,
+        "What it makes of elements, where no sign says it: a truth value, a root, the second or third operand as the"
+        " first says, integers from the first operand to the second in steps of the third, or the first operand in"
+        " another type",
     ] = None
 
     # the order of axes
