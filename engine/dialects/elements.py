@@ -34,7 +34,7 @@ def _count(start: Array, limit: Array, step: Array) -> Array | None:
     """Integers from one on, in steps; None for real numbers, whose last one depends on rounding."""
     if start.dtype.kind not in "iu" or not step.all():
         return None
-    return np.arange(start.item(), limit.item(), step.item(), start.dtype)
+    return np.arange(start.item(), limit.item(), step.item(), dtype=start.dtype)
 
 
 #: by the sign of an operator or of a relation, and by what ops.yaml says that it computes
@@ -98,7 +98,7 @@ def _compute(
     if known and facts.fills is not None:
         given = get_option(node, spec.options[facts.fills])
         return np.full(shape or (), 0 if given is None else given.numpy().reshape(-1)[0], dtype)
-    if facts.joins in spec.options and all(operand is not None for operand in operands):
+    if facts.joins is not None and facts.joins in spec.options and all(operand is not None for operand in operands):
         return np.concatenate(list(operands), axis=get_option(node, spec.options[facts.joins]))
     for name, table in facts.replaces.items():
         places = dict(zip((one.name for one in spec.operands), operands, strict=False)).get(table)

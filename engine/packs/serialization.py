@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar, overload
 
 from ..base import errors
 from ..dialects import facts, operators
-from ..rewrite import outlines
+from ..rewrite import needs, outlines
 from ..syntax import tree
 
 _T = TypeVar("_T")
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 #: all classes that may be kept, by where they stand; a change of this code changes the key of what is kept
 _CLASSES: dict[tuple[str, str], type[Any]] = {
     (kind.__module__, kind.__qualname__): kind
-    for module in (errors, facts, operators, outlines, tree)
+    for module in (errors, facts, needs, operators, outlines, tree)
     for kind in vars(module).values()
     if isinstance(kind, type) and "__match_args__" in vars(kind)
 }

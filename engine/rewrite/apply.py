@@ -101,9 +101,7 @@ class Applier:
         return made
 
     def _attempt(self, rule: Rule, node: ir.Node) -> list[ir.Node] | None:
-        if not rule.matcher.may_fit(node) or (
-            self.outcome.complex and is_complex_node(node) and not is_about_complex(rule)
-        ):
+        if self.outcome.complex and is_complex_node(node) and not is_about_complex(rule):
             return None
         budget = self._make_budget(node)
 
@@ -242,8 +240,6 @@ class Applier:
 
         What it remarks upon is noted in the outcome, once for a node.
         """
-        if not rule.matcher.may_fit(node):
-            return None
         told: set[str] = set()
 
         def ask(bindings: Bindings) -> None:
@@ -265,8 +261,6 @@ class Applier:
     def find_covered(self, rule: Rule, node: ir.Node) -> tuple[ir.Node, ...] | Reason | None:
         """The nodes that the pattern of a rule covers, its root at a node; why it does not take them; None where it is
         about others."""
-        if not rule.matcher.may_fit(node):
-            return None
 
         def ask(bindings: Bindings) -> tuple[ir.Node, ...] | None:
             frame = self._make_frame(rule, bindings, Budget())

@@ -77,7 +77,7 @@ class Driver:
 
         What the rules remark upon is noted in the outcome.
         """
-        candidates = self._rules.list_candidates(self._stage, node.domain, node.op_type)
+        candidates = self._rules.iterate_candidates(self._stage, node)
         return next((why for rule in candidates if (why := self._firing.find_refusal(rule, node)) is not None), None)
 
     def find_covered(self, node: ir.Node) -> tuple[ir.Node, ...] | Reason | None:

@@ -16,7 +16,7 @@ from ..expressions.compile import OPSET, Frame, evaluate, is_same
 from ..expressions.functions import convert_to_python
 from ..syntax import tree
 from . import subgraphs
-from .conditions import Condition, Guard
+from .conditions import Guard
 from .pattern import (
     IGNORED,
     Absent,
@@ -34,7 +34,6 @@ from .pattern import (
     map_names,
     name_rest,
 )
-from .prefilter import NodeTest, compile_prefilter
 from .variadics import assign_places
 
 #: under this name a match holds the graphs that it looked into
@@ -53,21 +52,18 @@ Then = Callable[[Bindings], "Made | None"]
 
 
 class Matcher:
-    """The left side of a rule, compiled: its equations, matched from the last one, the root, and its early reject.
+    """The left side of a rule, compiled: its equations, matched from the last one, the root.
 
-    `may_fit` tells at once of most nodes that they do not fit. Where equations meet in a value that they share, guards
+    Where equations meet in a value that they share, guards
     are asked for, and asked as soon as what they speak of is bound.
     """
 
-    __slots__ = ("_definers", "_equations", "_guards", "may_fit")
+    __slots__ = ("_definers", "_equations", "_guards")
 
-    def __init__(
-        self, equations: Sequence[Defined], conditions: Iterable[Condition], guards: Callable[[], Iterable[Guard]]
-    ) -> None:
+    def __init__(self, equations: Sequence[Defined], guards: Callable[[], Iterable[Guard]]) -> None:
         self._equations = equations
         self._definers = map_names(equations)
         self._guards = () if is_connected(equations, self._definers) else tuple(guards())
-        self.may_fit: NodeTest = compile_prefilter(equations, conditions)
 
     def search(
         self,

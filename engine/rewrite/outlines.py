@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import onnx_ir as ir
-
 from ..base.startup import dataclass
 from ..dialects.operators import Catalogue, Dialect, list_catalogue
 from ..syntax import tree
+from .conditions import list_conditions
 from .families import list_members
+from .needs import Need, list_needs
 from .pattern import compile_equations, is_deep, iterate_nodes
-from .prefilter import is_constant
 from .stages import OF_SOURCE
 
 Key = tuple[str, str]
@@ -33,27 +32,8 @@ class Outline:
     member: int | None
     #: it covers more than one node
     deep: bool
-    #: what its root needs at some places: operators that an operand may come from, or None for a constant
-    needs: tuple[tuple[int, frozenset[str] | None], ...]
-
-    def may_fit(self, node: ir.Node) -> bool:
-        """Whether the operands of a node are what the root needs, in either order where there are two."""
-        inputs = node.inputs
-        return not self.needs or self._check_needs(inputs) or (len(inputs) == 2 and self._check_needs(inputs[::-1]))
-
-    def _check_needs(self, inputs: Sequence[ir.Value | None]) -> bool:
-        for place, operators in self.needs:
-            if place >= len(inputs):
-                return True  # what is an operand here may be an option at the opset
-            value = inputs[place]
-            if value is None:
-                return False
-            if operators is None:
-                if not is_constant(value):
-                    return False
-            elif (producer := value.producer()) is None or producer.op_type not in operators:
-                return False
-        return True
+    #: what its root needs: alternatives
+    needs: tuple[Need, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +71,7 @@ def outline_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Conte
         for place, item in enumerate(file.items)
         if isinstance(item, tree.Definition)
     }
+    definitions = {one.name: one for file in files for one in file.items if isinstance(one, tree.Definition)}
     for number, file in enumerate(files):
         source, target = catalogue.find_dialect(file.source), catalogue.find_dialect(file.target)
         for place, item in enumerate(file.items):
@@ -102,7 +83,7 @@ def outline_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Conte
                 weight = sum(min(n.compute_weight() for n in iterate_nodes(e.value)) for e in equations)
                 order = (-file.rank, -rule.priority, -weight, len(outlines))
                 roots = tuple(dict.fromkeys(_list_roots(rule.equations[-1].value, reads, file.opsets)))
-                deep, needs = is_deep(equations), tuple(_list_needs(rule.equations, reads))
+                deep, needs = is_deep(equations), list_needs(rule, reads, list_conditions(rule.clauses, definitions))
                 outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, deep, needs))
     return Contents(tuple(outlines), places)
 
@@ -120,34 +101,3 @@ def _list_roots(expression: tree.Expression, reads: Dialect, opsets: tuple[int, 
     elif isinstance(expression, tree.Call):
         named = reads.operators.get(expression.callee)
         yield reads.domain if named is None else named.domain, expression.callee
-
-
-def _list_needs(equations: Sequence[tree.Equation], reads: Dialect) -> Iterator[tuple[int, frozenset[str] | None]]:
-    """What the operands of a root have to be, each with its place: see Outline."""
-    root = equations[-1].value
-    if not isinstance(root, tree.Call):
-        return
-    named = {target.name: equation.value for equation in equations[:-1] for target in equation.targets}
-    for place, argument in enumerate(root.arguments):
-        value = argument.value
-        if argument.spread or isinstance(value, tree.Index):
-            return
-        if argument.optional:
-            continue
-        if isinstance(value, tree.Name):
-            value = named.get(value.name, value)
-        if argument.const or (isinstance(value, tree.Literal) and value.value is not None):
-            yield place, None
-        elif (operators := _list_operators(value, reads)) is not None:
-            yield place, operators
-
-
-def _list_operators(value: tree.Expression, reads: Dialect) -> frozenset[str] | None:
-    """The operators that a pattern may stand for; None where it may be any."""
-    if isinstance(value, tree.Choice):
-        left, right = _list_operators(value.left, reads), _list_operators(value.right, reads)
-        return None if left is None or right is None else left | right
-    if not isinstance(value, tree.Call) or value.wildcard:
-        return None
-    found = reads.find_operator(value.callee)
-    return frozenset({value.callee} if found is None else {value.callee, found.name})

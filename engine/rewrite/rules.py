@@ -12,7 +12,7 @@ import onnx_ir as ir
 from ..base.constants import Elements
 from ..base.errors import Span
 from ..base.startup import dataclass, replace
-from ..dialects.operators import Catalogue, Dialect
+from ..dialects.operators import Catalogue, Dialect, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..syntax import tree
 from ..syntax.tree_traversal import walk
@@ -20,6 +20,7 @@ from .availability import Availability
 from .conditions import Condition, collect_guards, list_conditions, list_variables
 from .families import write_out_member
 from .matcher import Matcher
+from .needs import fit_operands, list_orders
 from .outlines import Contents, Key, Outline, outline_rules
 from .pattern import (
     AnyOf,
@@ -103,6 +104,11 @@ class RuleSet:
         self._stages = frozenset(one.stage for one in contents.outlines)
         self._index: dict[tuple[str, Key], list[Outline]] = {}
         self._nearest: dict[str, int] = {}
+        # a model of any opset has the newest forms where it is adapted to another
+        self._find_source, self._find_target, self._find_newest = (
+            _SpecTable(dialect, at).__getitem__
+            for dialect, at in ((self.source, opset), (self.target, opset), (self.target, self.highest))
+        )
         for one in contents.outlines:
             self._nearest[one.name] = min(one.order[0], self._nearest.get(one.name, one.order[0]))
             for key in one.roots:
@@ -119,9 +125,15 @@ class RuleSet:
 
         `deep` asks for those that cover several nodes, or one alone.
         """
-        for one in self._list_outlines(stage, node.domain, node.op_type, deep):
-            if one.may_fit(node) and (rule := self._find_rule(one, node.op_type)) is not None:
-                yield rule
+        find_spec = (
+            self._find_source if stage in OF_SOURCE else self._find_newest if stage == ADAPT else self._find_target
+        )
+        operator, orders = node.op_type, list_orders(node, find_spec)
+        for one in self._list_outlines(stage, node.domain, operator, deep) if orders else ():
+            if fit_operands(one.needs, operator, orders, find_spec):
+                rule = self._find_rule(one, operator)
+                if rule is not None:
+                    yield rule
 
     def is_about(self, domain: str, operator: str) -> bool:
         """Whether a rule lowers an operator, or brings this very one to another form."""
@@ -179,6 +191,17 @@ class RuleSet:
         return self._compiled[one.order]
 
 
+class _SpecTable(dict[str, "OperatorSpec | None"]):
+    """The operators of a dialect at an opset, each looked up once."""
+
+    def __init__(self, dialect: Dialect, opset: int) -> None:
+        self._dialect, self._opset = dialect, opset
+
+    def __missing__(self, name: str) -> OperatorSpec | None:
+        found = self[name] = self._dialect.find_operator(name, self._opset)
+        return found
+
+
 class _Definitions(Mapping[str, tree.Definition]):
     """Definitions by name, each looked up where it stands when it is called."""
 
@@ -224,7 +247,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         rule.name,
         one.deep,
-        Matcher(equations, asked, partial(collect_guards, rule.clauses, rules.definitions)),
+        Matcher(equations, partial(collect_guards, rule.clauses, rules.definitions)),
     )
 
 

@@ -1,0 +1,191 @@
+"""What a rule needs of the nodes beneath its root: operators, constants, element types; told without compiling it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from ..base.constants import NUMBERS
+from ..base.startup import dataclass
+from ..dialects.operators import Dialect, OperatorSpec
+from ..expressions.compile import Frame, Located, evaluate, read_truth
+from ..expressions.functions.tensors import dtype
+from ..syntax import tree
+from ..syntax.tree_traversal import walk
+from .conditions import Condition
+from .pattern import IGNORED
+
+#: the spec of an operator at the opset of the rules, where there is one
+FindSpec = Callable[[str], "OperatorSpec | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a pattern asks of a node: its operator (None for any), operands at fixed places, and how many there may be.
+
+    It is a necessary condition of a match that is cheap to test. Patterns ask for much that takes long to find out;
+    nearly all nodes lack an operator, a constant or an element type that they name.
+    """
+
+    operators: frozenset[str] | None
+    operands: tuple[OperandNeed, ...]
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OperandNeed:
+    """What a pattern asks of an operand: that it is left out, may be, is constant, or has one of some element types.
+
+    `producers` are alternatives for the node that it comes from, None where it may come from anywhere.
+    """
+
+    place: int
+    absent: bool
+    optional: bool
+    constant: bool
+    types: frozenset[int] | None
+    producers: tuple[Need, ...] | None
+
+
+def are_met(needs: Sequence[Need], node: ir.Node, find_spec: FindSpec) -> bool:
+    """Whether a node may fit one of some patterns."""
+    operator = node.op_type
+    for need in needs:
+        if need.operators is None or operator in need.operators:
+            return fit_operands(needs, operator, list_orders(node, find_spec), find_spec)
+    return False
+
+
+def list_orders(node: ir.Node, find_spec: FindSpec) -> list[Sequence[ir.Value | None]]:
+    """The operands of a node, in both orders where that does not matter; none where rules do not know its operator."""
+    spec = find_spec(node.op_type)
+    if spec is None or spec.domain != node.domain:
+        return []
+    inputs = spec.list_inputs(node)
+    return [inputs, inputs[::-1]] if len(inputs) == 2 and "commutative" in spec.traits else [inputs]
+
+
+def fit_operands(
+    needs: Sequence[Need], operator: str, orders: Sequence[Sequence[ir.Value | None]], find_spec: FindSpec
+) -> bool:
+    """Whether operands in one of some orders are what one of some patterns needs."""
+    for need in needs:
+        if need.operators is None or operator in need.operators:
+            for inputs in orders:
+                if _take_operands(need, inputs, find_spec):
+                    return True
+    return False
+
+
+def is_constant(value: ir.Value) -> bool:
+    """Whether the elements of a value are known at conversion time."""
+    return value.const_value is not None or NUMBERS in value.meta
+
+
+def _take_operands(need: Need, inputs: Sequence[ir.Value | None], find_spec: FindSpec) -> bool:
+    """Whether operands are what a pattern asks of them, in this order."""
+    count = len(inputs)
+    for one in need.operands:
+        value = inputs[one.place] if one.place < count else None
+        if value is None:
+            if not (one.optional or one.absent):
+                return False
+            continue
+        if one.absent or (one.constant and not is_constant(value)):
+            return False
+        if one.types is not None:
+            found = value.dtype if value.const_value is None else value.const_value.dtype
+            if found is not None and found != ir.DataType.STRING and found not in one.types:
+                return False
+        if one.producers is not None:
+            producer = value.producer()
+            if producer is None or not are_met(one.producers, producer, find_spec):
+                return False
+    return need.most is None or count <= need.most or all(value is None for value in inputs[need.most :])
+
+
+def list_needs(rule: tree.Rule, reads: Dialect, conditions: Iterable[Condition]) -> tuple[Need, ...]:
+    """What a rule needs at its root: alternatives, one of which has to be met."""
+    marked = {
+        one.value.name
+        for one in walk(rule.equations)
+        if isinstance(one, tree.Argument) and one.const and isinstance(one.value, tree.Name)
+    }
+    named = {target.name: equation.value for equation in rule.equations[:-1] for target in equation.targets}
+    reading = _Reading(reads, named, _collect_types(conditions), marked)
+    return _list_alternatives(rule.equations[-1].value, reading) or ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is known of names when a pattern is read: what nodes yield, admitted element types, and constants."""
+
+    dialect: Dialect
+    named: Mapping[str, tree.Expression]
+    types: Mapping[str, frozenset[int]]
+    marked: set[str]
+
+
+def _list_alternatives(pattern: tree.Expression, reading: _Reading) -> tuple[Need, ...] | None:
+    """The alternatives of a pattern of nodes; None where it is none."""
+    if isinstance(pattern, tree.Choice):
+        left, right = _list_alternatives(pattern.left, reading), _list_alternatives(pattern.right, reading)
+        return (*(left or ()), *(right or ()))
+    if not isinstance(pattern, tree.Call):
+        return None
+    found = None if pattern.wildcard else reading.dialect.find_operator(pattern.callee)
+    operators = (
+        None if pattern.wildcard else frozenset({pattern.callee} if found is None else {pattern.callee, found.name})
+    )
+    several = any(argument.spread or isinstance(argument.value, tree.Index) for argument in pattern.arguments)
+    operands = tuple(one for one in _list_operands(pattern, reading) if one is not None)
+    return (Need(operators, operands, None if several else len(pattern.arguments)),)
+
+
+def _list_operands(pattern: tree.Call, reading: _Reading) -> Iterator[OperandNeed | None]:
+    """What is asked of the operands that stand at fixed places; None for one that may be anything."""
+    for place, argument in enumerate(pattern.arguments):
+        value = argument.value
+        if argument.spread or isinstance(value, tree.Index):
+            return
+        if isinstance(value, tree.Literal):
+            yield OperandNeed(place, value.value is None, False, value.value is not None, None, None)
+        elif not isinstance(value, tree.Name):
+            yield OperandNeed(place, False, False, False, None, _list_alternatives(value, reading))
+        elif value.name == IGNORED:
+            yield None
+        elif value.name in reading.named:
+            others = {name: one for name, one in reading.named.items() if name != value.name}
+            inner = _Reading(reading.dialect, others, reading.types, reading.marked)
+            producers = _list_alternatives(reading.named[value.name], inner)
+            yield OperandNeed(place, False, argument.optional, False, None, producers)
+        else:
+            constant, types = value.name in reading.marked, reading.types.get(value.name)
+            asked = constant or types is not None
+            optional = argument.optional or not constant
+            yield OperandNeed(place, False, optional, constant, types, None) if asked else None
+
+
+def _collect_types(conditions: Iterable[Condition]) -> dict[str, frozenset[int]]:
+    """The element types that conditions admit which ask for nothing but that of one value, by the name of the value."""
+    found: dict[str, frozenset[int]] = {}
+    for condition in itertools.takewhile(lambda one: one.certain, conditions):
+        expression = condition.expression
+        calls = [node for node in walk(expression) if isinstance(node, tree.Call)]
+        uses = [node.name for node in walk(expression) if isinstance(node, tree.Name)]
+        asked = [call.arguments[0].value for call in calls if call.callee == dtype.__name__]
+        of_types = all(isinstance(value, tree.Name) for value in asked) and len(set(uses)) == 1
+        if of_types and len(uses) == len(asked):
+            name = condition.meant.get(uses[0], uses[0])
+            admitted = frozenset(kind.value for kind in ir.DataType if _is_admitted(expression, uses[0], kind))
+            found[name] = found.get(name, admitted) & admitted
+    return found
+
+
+def _is_admitted(condition: tree.Expression, name: str, kind: ir.DataType) -> bool:
+    try:
+        return read_truth(evaluate(condition, Frame({name: ir.Value(type=ir.TensorType(kind))})))
+    except Located:
+        return True  # the guard itself tells what is wrong
