@@ -22,6 +22,8 @@ from .categories import list_categories
 
 #: the trait of operators that `activation` names an option of
 _ACTIVATED = "output_activation"
+#: facts by which constants are computed, which have tests of their own and change no rule
+_COMPUTED = frozenset({"computes", "between"})
 _WORD = re.compile(r"\b[A-Za-z_][\w.]*")
 
 
@@ -137,7 +139,7 @@ def _format_entry(dialect: Dialect, spec: OperatorSpec) -> str:
 def _list_facts(facts: OperatorFacts | OperatorTrials) -> dict[str, Any]:
     """The facts that ops.yaml says, in its order, those of a section among the others."""
     found: dict[str, Any] = {}
-    for name in facts.said:
+    for name in [name for name in facts.said if name not in _COMPUTED]:
         value = getattr(facts, name)
         found |= _list_facts(value) if isinstance(value, OperatorTrials) else {name: _make_plain(value)}
     return found

@@ -14,9 +14,9 @@ import onnx_ir as ir
 
 from ..base.constants import FILL, FOLLOWED, find_fill, find_known_elements, read_initializer
 from . import symbols
-from .elements import compute_results, pick_extents
 from .folding import evaluate
 from .inference import UNCOUNTED, Extents, Inferred, add_attributes, read_extents
+from .numpy_evaluation import compute_results, pick_extents
 from .operators import Dialect, OperatorSpec
 from .symbols import Symbol
 

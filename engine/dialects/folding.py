@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import Elements, find_trained, permute_elements, read_initializer, widen_elements
-from .elements import compute_results
 from .inference import Inferred, add_attributes
+from .numpy_evaluation import compute_results
 from .operators import OperatorSpec
 from .permutations import read_permutation
 

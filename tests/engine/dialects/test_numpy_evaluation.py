@@ -10,9 +10,9 @@ import onnx_ir as ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nnrewrite.engine.dialects.elements import compute_results
 from nnrewrite.engine.dialects.folding import evaluate
 from nnrewrite.engine.dialects.inference import infer
+from nnrewrite.engine.dialects.numpy_evaluation import compute_results
 from nnrewrite.engine.dialects.ops_files import load
 
 OPSET = 21

@@ -105,7 +105,7 @@ def _compute(
         if first is not None and places is not None and name in spec.options:
             return _take(first, places, get_option(node, spec.options[name]))
     if facts.span and facts.rearranges and not spec.stored and first is not None:
-        return _slice(first, spec, operands)
+        return _take_slice(first, spec, operands)
     return None
 
 
@@ -137,7 +137,7 @@ def _take(array: Array, places: Array, axis: int) -> Array | None:
         return None
 
 
-def _slice(array: Array, spec: OperatorSpec, operands: Sequence[Array | None]) -> Array | None:
+def _take_slice(array: Array, spec: OperatorSpec, operands: Sequence[Array | None]) -> Array | None:
     """The part of an array between numbers that operands are, each along an axis."""
     given = dict(zip((one.name for one in spec.operands), operands, strict=False))
     starts, ends, steps, axes = (given.get(name) for name in (*spec.facts.span, *[""] * 4)[:4])
