@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -25,7 +26,7 @@ class Scope:
         #: the next number to try for a name that is taken
         self._counts: dict[str, int] = {}
         self._adopted: dict[ir.Value, ir.Value] = {}
-        self._shared: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
+        self._shared: dict[tuple[np.dtype[Any], tuple[int, ...], bytes], ir.Value] = {}
 
     def make_inner(self, graph: ir.Graph) -> Scope:
         """A scope for a graph of one of this graph's nodes: the names are those of both, the constants its own."""
@@ -75,7 +76,7 @@ class Scope:
             and elements.size <= _SHARED
             and elements.dtype.kind not in "OSU"
         ):
-            key = str(elements.dtype), elements.shape, elements.tobytes()
+            key = elements.dtype, elements.shape, elements.tobytes()
             if key in self._shared:
                 return self._shared[key]
         tensor = _make_tensor(elements)

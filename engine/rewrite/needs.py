@@ -1,20 +1,23 @@
-"""What a rule needs of the nodes beneath its root: operators, constants, element types; told without compiling it."""
+"""What a rule needs of nodes: operators, options, constants, element types; told without compiling it."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import onnx_ir as ir
 
 from ..base.constants import NUMBERS
-from ..base.startup import dataclass
-from ..dialects.operators import Dialect, OperatorSpec
+from ..base.startup import dataclass, replace
+from ..dialects.operators import Dialect, OperatorSpec, get_option
 from ..expressions.compile import Frame, Located, evaluate, read_truth
+from ..expressions.functions import FUNCTIONS
 from ..expressions.functions.tensors import dtype
 from ..syntax import tree
 from ..syntax.tree_traversal import walk
-from .conditions import Condition
+from . import subgraphs
+from .conditions import Condition, list_variables
 from .pattern import IGNORED
 
 #: the spec of an operator at the opset of the rules, where there is one
@@ -26,12 +29,21 @@ class Need:
     """What a pattern asks of a node: its operator (None for any), operands at fixed places, and how many there may be.
 
     It is a necessary condition of a match that is cheap to test. Patterns ask for much that takes long to find out;
-    nearly all nodes lack an operator, a constant or an element type that they name.
+    nearly all nodes lack an operator, an option, a constant or an element type that they name.
     """
 
     operators: frozenset[str] | None
+    options: tuple[OptionNeed, ...]
     operands: tuple[OperandNeed, ...]
     most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OptionNeed:
+    """What a pattern asks of an option: conditions about it alone, each with the variable that it is there."""
+
+    name: str
+    conditions: tuple[tuple[str, tree.Expression], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +66,7 @@ def are_met(needs: Sequence[Need], node: ir.Node, find_spec: FindSpec) -> bool:
     operator = node.op_type
     for need in needs:
         if need.operators is None or operator in need.operators:
-            return fit_operands(needs, operator, list_orders(node, find_spec), find_spec)
+            return fit_node(needs, node, list_orders(node, find_spec), find_spec)
     return False
 
 
@@ -67,12 +79,15 @@ def list_orders(node: ir.Node, find_spec: FindSpec) -> list[Sequence[ir.Value | 
     return [inputs, inputs[::-1]] if len(inputs) == 2 and "commutative" in spec.traits else [inputs]
 
 
-def fit_operands(
-    needs: Sequence[Need], operator: str, orders: Sequence[Sequence[ir.Value | None]], find_spec: FindSpec
+def fit_node(
+    needs: Sequence[Need], node: ir.Node, orders: Sequence[Sequence[ir.Value | None]], find_spec: FindSpec
 ) -> bool:
-    """Whether operands in one of some orders are what one of some patterns needs."""
+    """Whether a node, its operands in one of some orders, is what one of some patterns needs."""
+    operator = node.op_type
     for need in needs:
-        if need.operators is None or operator in need.operators:
+        if (need.operators is None or operator in need.operators) and (
+            not need.options or _has_options(need, node, find_spec)
+        ):
             for inputs in orders:
                 if _take_operands(need, inputs, find_spec):
                     return True
@@ -82,6 +97,20 @@ def fit_operands(
 def is_constant(value: ir.Value) -> bool:
     """Whether the elements of a value are known at conversion time."""
     return value.const_value is not None or NUMBERS in value.meta
+
+
+def _has_options(need: Need, node: ir.Node, find_spec: FindSpec) -> bool:
+    """Whether the options of a node are such as a pattern asks for."""
+    spec = find_spec(node.op_type)
+    for wanted in need.options:
+        described = None if spec is None else spec.options.get(wanted.name)
+        if described is None:
+            continue
+        value = subgraphs.bind_option(described, get_option(node, described), ())
+        for variable, condition in wanted.conditions if value is not None else ():  # as a graph is that is named
+            if not _holds(condition, variable, value):
+                return False
+    return True
 
 
 def _take_operands(need: Need, inputs: Sequence[ir.Value | None], find_spec: FindSpec) -> bool:
@@ -114,17 +143,20 @@ def list_needs(rule: tree.Rule, reads: Dialect, conditions: Iterable[Condition])
         if isinstance(one, tree.Argument) and one.const and isinstance(one.value, tree.Name)
     }
     named = {target.name: equation.value for equation in rule.equations[:-1] for target in equation.targets}
-    reading = _Reading(reads, named, _collect_types(conditions), marked)
+    certain = list(itertools.takewhile(lambda one: one.certain, conditions))
+    reading = _Reading(reads, named, _collect_types(certain), _collect_others(certain), marked)
     return _list_alternatives(rule.equations[-1].value, reading) or ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What is known of names when a pattern is read: what nodes yield, admitted element types, and constants."""
+    """What is known of names when a pattern is read: what nodes yield, admitted element types, conditions about a name
+    alone, and constants."""
 
     dialect: Dialect
     named: Mapping[str, tree.Expression]
     types: Mapping[str, frozenset[int]]
+    conditions: Mapping[str, Sequence[tuple[str, tree.Expression]]]
     marked: set[str]
 
 
@@ -141,7 +173,24 @@ def _list_alternatives(pattern: tree.Expression, reading: _Reading) -> tuple[Nee
     )
     several = any(argument.spread or isinstance(argument.value, tree.Index) for argument in pattern.arguments)
     operands = tuple(one for one in _list_operands(pattern, reading) if one is not None)
-    return (Need(operators, operands, None if several else len(pattern.arguments)),)
+    options = tuple(_list_options(pattern, reading))
+    return (Need(operators, options, operands, None if several else len(pattern.arguments)),)
+
+
+def _list_options(pattern: tree.Call, reading: _Reading) -> Iterator[OptionNeed]:
+    """What is asked of options: the value that a pattern says, or what conditions say of a variable alone."""
+    for attribute in pattern.attributes:
+        value = attribute.value
+        if isinstance(value, tree.GraphOf):
+            continue
+        if isinstance(value, tree.Name):
+            conditions = tuple(reading.conditions.get(value.name, ()))
+        else:
+            names = any(isinstance(node, tree.Name | tree.Call) for node in walk(value))
+            same = tree.Binary("==", tree.Name(attribute.name, value.span), value, value.span)
+            conditions = () if names else ((attribute.name, same),)
+        if conditions:
+            yield OptionNeed(attribute.name, conditions)
 
 
 def _list_operands(pattern: tree.Call, reading: _Reading) -> Iterator[OperandNeed | None]:
@@ -158,7 +207,7 @@ def _list_operands(pattern: tree.Call, reading: _Reading) -> Iterator[OperandNee
             yield None
         elif value.name in reading.named:
             others = {name: one for name, one in reading.named.items() if name != value.name}
-            inner = _Reading(reading.dialect, others, reading.types, reading.marked)
+            inner = replace(reading, named=others)
             producers = _list_alternatives(reading.named[value.name], inner)
             yield OperandNeed(place, False, argument.optional, False, None, producers)
         else:
@@ -171,7 +220,7 @@ def _list_operands(pattern: tree.Call, reading: _Reading) -> Iterator[OperandNee
 def _collect_types(conditions: Iterable[Condition]) -> dict[str, frozenset[int]]:
     """The element types that conditions admit which ask for nothing but that of one value, by the name of the value."""
     found: dict[str, frozenset[int]] = {}
-    for condition in itertools.takewhile(lambda one: one.certain, conditions):
+    for condition in conditions:
         expression = condition.expression
         calls = [node for node in walk(expression) if isinstance(node, tree.Call)]
         uses = [node.name for node in walk(expression) if isinstance(node, tree.Name)]
@@ -179,13 +228,26 @@ def _collect_types(conditions: Iterable[Condition]) -> dict[str, frozenset[int]]
         of_types = all(isinstance(value, tree.Name) for value in asked) and len(set(uses)) == 1
         if of_types and len(uses) == len(asked):
             name = condition.meant.get(uses[0], uses[0])
-            admitted = frozenset(kind.value for kind in ir.DataType if _is_admitted(expression, uses[0], kind))
+            kinds = ((kind, ir.Value(type=ir.TensorType(kind))) for kind in ir.DataType)
+            admitted = frozenset(kind.value for kind, value in kinds if _holds(expression, uses[0], value))
             found[name] = found.get(name, admitted) & admitted
     return found
 
 
-def _is_admitted(condition: tree.Expression, name: str, kind: ir.DataType) -> bool:
+def _collect_others(conditions: Iterable[Condition]) -> dict[str, list[tuple[str, tree.Expression]]]:
+    """The conditions that read one variable each, by its name, with the name that it has there."""
+    found: dict[str, list[tuple[str, tree.Expression]]] = {}
+    for condition in conditions:
+        uses = list_variables(condition.expression)
+        called = {node.callee for node in walk(condition.expression) if isinstance(node, tree.Call)}
+        if len(uses) == 1 and called <= FUNCTIONS.keys():
+            (use,) = uses
+            found.setdefault(condition.meant.get(use, use), []).append((use, condition.expression))
+    return found
+
+
+def _holds(condition: tree.Expression, name: str, value: Any) -> bool:
     try:
-        return read_truth(evaluate(condition, Frame({name: ir.Value(type=ir.TensorType(kind))})))
+        return read_truth(evaluate(condition, Frame({name: value})))
     except Located:
         return True  # the guard itself tells what is wrong

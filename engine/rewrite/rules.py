@@ -20,7 +20,7 @@ from .availability import Availability
 from .conditions import Condition, collect_guards, list_conditions, list_variables
 from .families import write_out_member
 from .matcher import Matcher
-from .needs import fit_operands, list_orders
+from .needs import fit_node, list_orders
 from .outlines import Contents, Key, Outline, outline_rules
 from .pattern import (
     AnyOf,
@@ -130,7 +130,7 @@ class RuleSet:
         )
         operator, orders = node.op_type, list_orders(node, find_spec)
         for one in self._list_outlines(stage, node.domain, operator, deep) if orders else ():
-            if fit_operands(one.needs, operator, orders, find_spec):
+            if fit_node(one.needs, node, orders, find_spec):
                 rule = self._find_rule(one, operator)
                 if rule is not None:
                     yield rule

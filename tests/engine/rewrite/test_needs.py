@@ -85,6 +85,45 @@ def test_what_a_root_reads_is_asked_before_a_rule_is_compiled(
     assert bool(list(rules.iterate_candidates("simplify", node("Add", *operands)))) is told
 
 
+@pytest.mark.parametrize(
+    ("left", "options", "told"),
+    [
+        ("y = Concat(xs...) {axis: 1}", {"axis": 1}, True),
+        ("y = Concat(xs...) {axis: 1}", {"axis": 0}, False),
+        ("y = Concat(xs...) {axis} where axis > 1", {"axis": 2}, True),
+        ("y = Concat(xs...) {axis} where axis > 1", {"axis": 1}, False),
+        ("y = Concat(xs...) {axis: a} where a in [0, 3] and a % 2 == 1", {"axis": 3}, True),
+        ("y = Concat(xs...) {axis: a} where a in [0, 3] and a % 2 == 1", {"axis": 0}, False),
+        ("y = Concat(xs...) {axis} where far(axis)", {"axis": 1}, False),  # what a definition asks for
+        ("y = Concat(xs...) {axis} where axis > 1 or len(xs) == 1", {"axis": 0}, True),  # of more than the option
+        ('y = Concat(xs...) {axis} where axis < 1 or fail("no") where axis > 1', {"axis": 0}, True),
+        ("y = Concat(xs...) {axis} where axis[0] == 1", {"axis": 0}, True),  # the guard tells what is wrong
+        ("y = Softmax(x) {axis: 2}", {}, False),  # where a node does not say it, its default is meant
+        ("y = Softmax(x) {axis: -1}", {}, True),
+    ],
+)
+def test_options_are_asked_by_what_names_them_alone(
+    catalogue: Catalogue, left: str, options: dict[str, int], told: bool
+) -> None:
+    rule = f"def far(a) = a > 1\nrule r stage simplify {{ {left} => y = Abs(y) }}"
+    text = f"ruleset demo : onnx -> onnx opset 13..25\n{rule}"
+    rules = RuleSet([parse(text, "demo.rules")], catalogue, 18)
+    made = node("Concat" if "Concat" in left else "Softmax", value("x"))
+    made.attributes.update({name: ir.AttrInt64(name, number) for name, number in options.items()})
+    assert bool(list(rules.iterate_candidates("simplify", made))) is told
+
+
+def test_options_of_inner_nodes_are_asked(catalogue: Catalogue) -> None:
+    text = (
+        "ruleset demo : onnx -> onnx opset 13..25\n"
+        "rule r stage simplify { y = Relu(Concat(xs...) {axis}) where axis == 0 => y = Abs(y) }"
+    )
+    rules = RuleSet([parse(text, "demo.rules")], catalogue, 18)
+    for axis, told in ((0, True), (1, False)):
+        inner = ir.Node("", "Concat", [value("x")], [ir.AttrInt64("axis", axis)])
+        assert bool(list(rules.iterate_candidates("simplify", node("Relu", inner.outputs[0])))) is told
+
+
 def test_an_operand_that_was_an_option_once_is_read_from_there(catalogue: Catalogue) -> None:
     rule = "rule r stage simplify { y = Clip(x, const least, _?) => y = Relu(x) }"
     text = f"ruleset demo : onnx -> onnx opset 7..25\n{rule}"
@@ -107,7 +146,7 @@ def test_models_become_the_same_without_it(monkeypatch: pytest.MonkeyPatch, sing
         single("LOGISTIC", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])]),
     ]  # fmt: skip
     quick = [pipeline.convert(source).SerializeToString() for source in sources]
-    monkeypatch.setattr(rules, "fit_operands", lambda *_: True)
+    monkeypatch.setattr(rules, "fit_node", lambda *_: True)
     compiled_rules._prepare.cache_clear()
     try:
         assert [pipeline.convert(source).SerializeToString() for source in sources] == quick
