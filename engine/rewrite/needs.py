@@ -108,7 +108,7 @@ def _has_options(need: Need, node: ir.Node, find_spec: FindSpec) -> bool:
             continue
         value = subgraphs.bind_option(described, get_option(node, described), ())
         for variable, condition in wanted.conditions if value is not None else ():  # as a graph is that is named
-            if not _holds(condition, variable, value):
+            if not _is_met(condition, variable, value):
                 return False
     return True
 
@@ -229,7 +229,7 @@ def _collect_types(conditions: Iterable[Condition]) -> dict[str, frozenset[int]]
         if of_types and len(uses) == len(asked):
             name = condition.meant.get(uses[0], uses[0])
             kinds = ((kind, ir.Value(type=ir.TensorType(kind))) for kind in ir.DataType)
-            admitted = frozenset(kind.value for kind, value in kinds if _holds(expression, uses[0], value))
+            admitted = frozenset(kind.value for kind, value in kinds if _is_met(expression, uses[0], value))
             found[name] = found.get(name, admitted) & admitted
     return found
 
@@ -246,7 +246,7 @@ def _collect_others(conditions: Iterable[Condition]) -> dict[str, list[tuple[str
     return found
 
 
-def _holds(condition: tree.Expression, name: str, value: Any) -> bool:
+def _is_met(condition: tree.Expression, name: str, value: Any) -> bool:
     try:
         return read_truth(evaluate(condition, Frame({name: value})))
     except Located:
