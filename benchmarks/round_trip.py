@@ -38,7 +38,7 @@ def bring_back(path: Path) -> tuple[bytes, Counter[str], Counter[str], int]:
     model = there.model
     calls = CALLS if any(entry.key.startswith(METADATA) for entry in model.metadata_props) else 1
     del model.metadata_props[:]
-    back = nnrewrite.rewrite(model.SerializeToString(), to="tflite")
+    back = nnrewrite.rewrite(model.SerializeToString(), to="tflite", hybrid="integers")
     assert isinstance(back.encoded, Encoded)
     return back.encoded.encode(), Counter(there.report.source_operators), Counter(back.report.target_operators), calls
 

@@ -19,8 +19,11 @@ TARGET, PORTABLE = "onnxruntime", "portable"
 
 #: who keeps what a model remembers between calls: who calls it, or nobody
 EXTERNAL, INTERNAL = "external", "internal"
-#: the rule sets of integer arithmetic, and of hybrid kernels
-_EXACT, _HYBRID = "exact", "hybrid"
+#: the rule set of integer arithmetic
+_EXACT = "exact"
+#: the rule sets of hybrid kernels, and by the rule sets that these lie over
+HYBRID_PACKS = "hybrid", "by-range"
+_HYBRID = dict(zip(("tflite2onnx", "onnx2tflite"), HYBRID_PACKS, strict=True))
 #: what rule sets bring along: rules for quantized operators that real numbers do not describe to one step
 _ALONG = {"tflite2onnx": "kernels"}
 #: what stands for the rule sets that lead from a model's format to that of the result, and where no model is at hand
@@ -154,7 +157,7 @@ class Options:
         along = () if asked.float else tuple(_ALONG[name] for name in rules if name in _ALONG)
         added = (
             *along,
-            _HYBRID if along and asked.hybrid == HYBRID[0] else None,
+            *(_HYBRID[name] for name in rules if name in _HYBRID and not asked.float and asked.hybrid == HYBRID[0]),
             _EXACT if asked.exact else None,
             *asked._aimed,
         )

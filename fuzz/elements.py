@@ -206,3 +206,13 @@ def shift_digits(array: Array, quantized: bool, way: int = 0) -> Array:
         limits = np.iinfo(array.dtype)
         return np.asarray(np.clip(array.astype(np.int32) + signs, limits.min, limits.max), array.dtype)
     return array
+
+
+def shift_by_range(array: Array, way: int) -> Array:
+    """Floats changed by half a step of 255 between the least of them and the largest, each up or down, by the `way`th
+    draw; other numbers stay."""
+    if array.dtype.kind != "f" or not array.size:
+        return array
+    step = (array.max(initial=0) - array.min(initial=0)) / 255
+    signs = np.random.default_rng(way).choice([-0.5, 0.5], array.shape)
+    return np.asarray(array + signs * step, array.dtype)

@@ -249,6 +249,11 @@ class OperatorFacts:
         "Options that have these values where it computes with codes that rules have not made",
         Mapping[Member, Any],
     ] = field(default_factory=dict)
+    slow: Annotated[
+        tuple[str, ...],
+        "Types of codes whose kernel takes longer than real numbers between two conversions, so that models keep these",
+        tuple[str, ...],
+    ] = ()
     products: Annotated[
         Mapping[str, tuple[str, ...]],
         "Operands whose scale is the product of others', each with these: biases",

@@ -39,6 +39,8 @@ _WEIGHTS = {
 _SAME = "same"
 #: the option of a form whose codes a kernel takes beside real activations, which it quantizes by their range
 _BY_RANGE = "by_range"
+#: what of a bias may be cut off, as a part of a step of the result
+_NOTHING = 1e-3
 
 
 class IntegerKernels:
@@ -85,11 +87,9 @@ class _Kernels(CodedGraph):
     def quantize_node(self, node: ir.Node) -> bool:
         """Let a node compute with codes, where its results are put on grids and its operands are off such."""
         spec = self.find_spec(node)
-        if spec is not None and HYBRID in spec.traits and self._give_codes(node, spec):
-            return True
         plan = None if spec is None else self._plan_node(node, spec)
         if spec is None or plan is None:
-            return False
+            return spec is not None and HYBRID in spec.traits and self._give_codes(node, spec)
         for position, value in plan.operands.items():
             node.replace_input_with(position, value)
         for name, value in spec.facts.coded.items():
@@ -133,6 +133,8 @@ class _Kernels(CodedGraph):
         (dtype,) = dtypes
         wanted = [one[0] for one in asked if one is not None]
         named, places = f"q{SHORT[dtype]}", {operand.name: p for p, operand in enumerate(spec.operands)}
+        if named in spec.facts.slow:
+            return None
         data = [p for p, value in enumerate(node.inputs) if is_real(value)]
         sums = {places[name] for name in spec.facts.products}
         weights = {places[name]: axis for name, axis in spec.facts.channels.items()}
@@ -175,7 +177,8 @@ class _Kernels(CodedGraph):
             bias = node.inputs[position] if position < len(node.inputs) else None
             if bias is None:
                 continue
-            known_sums = self._quantize_bias(spec, position, bias, [grids.get(places[f]) for f in factors], dtype)
+            of_factors = [grids.get(places[factor]) for factor in factors]
+            known_sums = self._quantize_bias(spec, position, bias, of_factors, dtype, float(own[0].scale.min()))
             if known_sums is None:
                 return None
             found[position] = known_sums
@@ -220,8 +223,13 @@ class _Kernels(CodedGraph):
         bias: ir.Value,
         factors: Sequence[Quantization | None],
         dtype: ir.DataType,
+        result_step: float,
     ) -> ir.Value | None:
-        """A bias in the steps that sums of products have; None where it is computed, or has more than 32 bits."""
+        """A bias in the steps that sums of products have; None where it is computed, or has more than 32 bits.
+
+        What more bits say is cut off where it is next to nothing beside a step of the result, as where all weights of a
+        channel are.
+        """
         numbers = read_initializer(bias)
         if numbers is None or any(one is None for one in factors):
             return None
@@ -229,12 +237,15 @@ class _Kernels(CodedGraph):
         for one in factors:
             scale = scale if one is None else scale * one.scale.astype(np.float32)
         steps = np.rint(numbers.astype(np.float64).reshape(-1) / scale.astype(np.float64))
-        if not np.isfinite(steps).all() or np.abs(steps).max(initial=0) >= 2**31 or scale.size not in (1, steps.size):
+        if not np.isfinite(steps).all() or scale.size not in (1, steps.size):
+            return None
+        held = np.clip(steps, -(2**31), 2**31 - 1)
+        if (np.abs(steps - held) * scale).max(initial=0) > _NOTHING * result_step:
             return None
         narrow = is_allowed(spec, position, ir.DataType.INT32) and not is_allowed(spec, position, ir.DataType.INT64)
         wide = dtype == ir.DataType.INT16 and not narrow
         known = Quantization(scale, np.zeros(scale.size, np.int64))
-        return self.make_constant(steps.astype(np.int64 if wide else np.int32), bias, known)
+        return self.make_constant(held.astype(np.int64 if wide else np.int32), bias, known)
 
     # ---- making
 

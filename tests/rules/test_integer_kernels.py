@@ -167,3 +167,24 @@ def test_codes_that_are_read_by_another_grid_mean_what_it_says(interpreter: Inte
     model.nodes.append(helper.make_node("Add", [real, "other"], ["y"]))
     model.quantize("y", 0.6)
     check(model, {"ADD"}, interpreter)
+
+
+def test_a_channel_of_next_to_no_weights_computes_with_codes(interpreter: Interpreter) -> None:
+    """Its bias is the end of 32 bits, which real numbers round to one beyond."""
+    model = Model("i8")
+    model.layer("conv", relu=False)
+    model.constants["conv_ws"][1] = 1e-19
+    step = np.float32(0.0123) * model.constants["conv_ws"]
+    steps = np.rint(model.constants["conv_b"] / step.astype(np.float64))
+    model.constants |= {"conv_bq": np.clip(steps, -(2**31), 2**31 - 1).astype(np.int32), "conv_bs": step}
+    place = next(place for place, node in enumerate(model.nodes) if node.op_type == "Conv")
+    model.nodes[place].input[2] = "conv_br"
+    model.nodes.insert(place, helper.make_node("DequantizeLinear", ["conv_bq", "conv_bs"], ["conv_br"], axis=0))
+    check(model, {"CONV_2D"}, interpreter)
+
+
+def test_quotients_are_real_as_their_kernel_for_codes_is_slow(interpreter: Interpreter) -> None:
+    model = Model("i8")
+    model.pair("Div")
+    made = nnrewrite.rewrite(model.serialize(), to="tflite")
+    assert Counter(made.report.target_operators) == {"QUANTIZE": 3, "DEQUANTIZE": 3, "DIV": 1}

@@ -26,13 +26,20 @@ from nnrewrite.verify import Interpreter
 pytestmark = [pytest.mark.slow, pytest.mark.runtime_fact("ai-edge-litert", "rewrite fuzz --record")]
 
 #: with the rules of the default targets, which are tried on their own left sides, and cases of each rule
-RULES = {("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid"): 2, ("onnx2tflite", "litert"): 2}
+RULES = {
+    ("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid"): 2,
+    ("onnx2tflite", "litert"): 2,
+    ("onnx2tflite", "by-range", "litert"): 2,
+}
 #: onnx whose evaluator has no recurrent layers with samples first
 OLDER = tuple(map(int, onnx.__version__.split(".")[:2])) < (1, 23)
 EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "0"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
 
-SUBJECTS = [(rules, subject) for rules in RULES for subject in list_subjects(loader.load(rules)) if subject.tests]
+SUBJECTS: list[tuple[tuple[str, ...], Subject]] = []
+for rules in RULES:
+    known = {subject.name for _, subject in SUBJECTS}
+    SUBJECTS += [(rules, subject) for subject in list_subjects(loader.load(rules), known) if subject.tests]
 
 
 @pytest.fixture(scope="session")

@@ -149,12 +149,21 @@ def highest(name: ElementType) -> int | float:
 
 
 @register
-def producer(x: Tensor, past: list[str] | None = None) -> str | None:
-    """The name of the operator that computes a value, of those not in `past`; `none` for an input or a constant."""
+def producer(x: Tensor) -> str | None:
+    """The name of the operator that computes a value; `none` for an input or a constant."""
     node = x.producer() if type(x) is ir.Value else None
-    while node is not None and node.op_type in (past or ()) and node.inputs and node.inputs[0] is not None:
-        node = node.inputs[0].producer()
     return None if node is None else node.op_type
+
+
+@register
+def beneath(x: Tensor, past: list[str]) -> Tensor:
+    """The value of which operators in `past`, one behind the other, make this one by their first operand."""
+    found: Any = x
+    while type(found) is ir.Value and (node := found.producer()) is not None and node.op_type in past:
+        if not node.inputs or node.inputs[0] is None:
+            break
+        found = node.inputs[0]
+    return found
 
 
 @register
