@@ -110,5 +110,6 @@ def make_attribute(known: Option, value: Any, dialect: Dialect) -> ir.Attr:
         array = np.asarray(value)
         return ir.AttrTensor(known.name, ir.tensor(array.astype(np.float32) if array.dtype == np.float64 else array))
     if known.type.startswith("["):
-        return ir.Attr(known.name, types.STRINGS if texts else types.FLOATS if floats else types.INTS, value)
+        items = np.ravel(np.array(value, object)).tolist()  # as of a constant of more axes that is an option here
+        return ir.Attr(known.name, types.STRINGS if texts else types.FLOATS if floats else types.INTS, items)
     return ir.Attr(known.name, types.STRING if texts else types.FLOAT if floats else types.INT, value)

@@ -17,12 +17,14 @@ _SHARED = 256
 class Scope:
     """The names and shared constants of one graph under construction."""
 
-    __slots__ = ("_adopted", "_counts", "_shared", "_taken", "graph")
+    __slots__ = ("_adopted", "_counts", "_nodes", "_shared", "_taken", "graph")
 
     def __init__(self, graph: ir.Graph) -> None:
         self.graph = graph
         #: the names in use, read off the graph when the first new one is wanted
         self._taken: set[str | None] = set()
+        #: those of nodes which are not called like their first result, as a result of another may be called
+        self._nodes: set[str | None] = set()
         #: the next number to try for a name that is taken
         self._counts: dict[str, int] = {}
         self._adopted: dict[ir.Value, ir.Value] = {}
@@ -30,22 +32,19 @@ class Scope:
 
     def make_inner(self, graph: ir.Graph) -> Scope:
         """A scope for a graph of one of this graph's nodes: the names are those of both, the constants its own."""
-        self.make_name("name")  # the names in use are read off this graph
+        self._read_names()
         other = Scope(graph)
-        other._taken, other._counts = self._taken, self._counts
+        other._taken, other._counts, other._nodes = self._taken, self._counts, self._nodes
         return other
 
     def reserve(self, names: Iterable[str | None]) -> None:
         """Keep names, which graphs inside this one have, from being given again."""
-        self.make_name("name")  # the names in use are read off this graph
+        self._read_names()
         self._taken.update(names)
 
     def make_name(self, base: str) -> str:
         """A name that no value and no node of the graph has yet."""
-        if not self._taken:
-            self._taken = {None, *(value.name for value in (*self.graph.inputs, *self.graph.initializers.values()))}
-            self._taken.update(output.name for node in self.graph for output in node.outputs)
-            self._taken.update(node.name for node in self.graph)
+        self._read_names()
         name = base
         if name in self._taken:
             count = self._counts.get(base, 1)
@@ -55,12 +54,23 @@ class Scope:
         self._taken.add(name)
         return name
 
+    def _read_names(self) -> None:
+        """Read the names in use off the graph, once."""
+        if not self._taken:
+            self._taken = {None, *(value.name for value in (*self.graph.inputs, *self.graph.initializers.values()))}
+            self._taken.update(output.name for node in self.graph for output in node.outputs)
+            self._taken.update(node.name for node in self.graph)
+            self._nodes.update(n.name for n in self.graph if not n.outputs or n.name != n.outputs[0].name)
+
     def name_node(self, node: ir.Node, base: str) -> None:
         """Name the results of a node that have no name yet, and the node like its first."""
         for output in node.outputs:
             if output.name is None:
                 output.name = self.make_name(base)
-        node.name = node.name or node.outputs[0].name
+        if not node.name:
+            self._read_names()
+            called = node.outputs[0].name
+            node.name = self.make_name(f"{called}") if called in self._nodes else called
 
     def make_computed_constant(self, elements: Elements, base: str, operands: Sequence[ir.Value | None]) -> ir.Value:
         """A constant value computed of operands, called by the weight among them that is to be trained."""
