@@ -26,9 +26,11 @@ _TRIED = 60
 class Reference:
     """ONNX Runtime, asked as the interpreter is: what a model's inputs and outputs are, and what it computes.
 
-    Its two sets of kernels are the runtime with its own optimizations, and without.
+    Its two sets of kernels are the runtime with its own optimizations, and without. `fixed` are the extents that the
+    result has where the original's are free, for each input in order: those are tried first.
     """
 
+    fixed: Sequence[Sequence[object]] = ()
     _loaded: dict[tuple[str | bytes, Kernels], Runtime] = field(default_factory=dict)
     _described: dict[str | bytes, Signature] = field(default_factory=dict)
 
@@ -39,7 +41,7 @@ class Reference:
         """
         key = model if isinstance(model, bytes) else os.fspath(model)
         if key not in self._described:
-            self._described[key] = _find_sizes(self._load(key, Kernels.OPTIMIZED))
+            self._described[key] = _find_sizes(self._load(key, Kernels.OPTIMIZED), self.fixed)
         return self._described[key]
 
     def run(
@@ -87,13 +89,19 @@ def _run_in_parts(runtime: Runtime, sample: Sequence[Array]) -> list[Array]:
     return [np.concatenate(results) for results in zip(*parts, strict=True)]
 
 
-def _find_sizes(runtime: Runtime) -> Signature:
+def _find_sizes(runtime: Runtime, fixed: Sequence[Sequence[object]] = ()) -> Signature:
     names: dict[Any, Sequence[int]] = {}
-    for name in runtime.inputs:
-        for place, extent in enumerate(runtime.read_shape(name)):
+    for number, name in enumerate(runtime.inputs):
+        asked, known = runtime.read_shape(name), fixed[number] if number < len(fixed) else ()
+        # Of an input whose axes are in another order, nothing is said.
+        alike = len(asked) == len(known) and all(
+            a == b for a, b in zip(asked, known, strict=True) if isinstance(a, int)
+        )
+        for place, extent in enumerate(asked):
             if not isinstance(extent, int):
-                first = place == 0 and len(runtime.read_shape(name)) > 1
-                names.setdefault(_name_size(name, place, extent), _BATCHES if first else _SIZES)
+                usual = _BATCHES if place == 0 and len(asked) > 1 else _SIZES
+                said = known[place] if alike else None
+                names.setdefault(_name_size(name, place, extent), (said, *usual) if isinstance(said, int) else usual)
     failure: VerificationError | None = None
     for sizes in _combine(names):
         inputs = tuple(_describe_tensor(runtime, name, sizes) for name in runtime.inputs)

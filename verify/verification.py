@@ -104,7 +104,7 @@ def compare_models(
             runtime = Runtime(target, precise=precise)
         worker: Interpreter | Signed | Reference
         if read == REFERENCE:
-            worker = Reference()
+            worker = Reference([runtime.read_shape(name) for name in runtime.inputs])
         else:
             assert own is not None
             worker = own if signature is None else Signed(own, signature, runtime.inputs, runtime.outputs)

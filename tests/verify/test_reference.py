@@ -25,6 +25,16 @@ def test_a_model_agrees_with_itself_at_sizes_that_are_free() -> None:
     assert found.passed and found.comparisons[0].shape == (1, 3, 16)
 
 
+def test_sizes_that_the_result_fixes_are_tried_first() -> None:
+    found = compare_models(model("Relu", ["batch", 3, "size"]), model("Relu", ["batch", 3, 7]))
+    assert found.passed and found.comparisons[0].shape == (1, 3, 7)
+    assert compare_models(model("Relu", ["batch", 3, "size"]), model("Relu", [5, 3, 7])).comparisons[0].shape == (
+        5,
+        3,
+        7,
+    )
+
+
 def test_another_function_is_different() -> None:
     assert not compare_models(model("Relu", [4, 4]), model("Abs", [4, 4])).passed
 
