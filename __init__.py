@@ -56,6 +56,10 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
 
             return version("nnrewrite")
         if name in __all__:
-            module = ".engine.base.errors" if name.endswith("Error") else _OTHERS.get(name, ".conversion.pipeline")
-            return getattr(importlib.import_module(module, __name__), name)
+            if name.endswith("Error"):
+                return getattr(importlib.import_module(".engine.base.errors", __name__), name)
+            from .engine.base.startup import import_onnx_ir
+
+            import_onnx_ir()
+            return getattr(importlib.import_module(_OTHERS.get(name, ".conversion.pipeline"), __name__), name)
         raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -62,3 +62,16 @@ import sympy
 assert isinstance(batch._expr, sympy.Symbol)
 """
     assert "sympy" in imported(folder, "net.tflite", then=then)
+
+
+@pytest.mark.slow
+def test_a_conversion_by_the_library_imports_nothing_heavy_either(folder: Path) -> None:
+    code = """
+import sys, nnrewrite
+for _ in range(2):  # the first may have to read the rules
+    nnrewrite.rewrite("net.tflite").save("net.onnx")
+open("modules", "w").write(" ".join(sys.modules))
+"""
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+    assert not {*(folder / "modules").read_text().split()} & HEAVY
