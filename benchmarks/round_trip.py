@@ -1,10 +1,13 @@
 """Bring TensorFlow Lite models to ONNX and back, and compare what comes back with the models.
 
-    python benchmarks/round_trip.py FOLDER [--only WORD] [--part K/N] [--limit BYTES]
+    python benchmarks/round_trip.py FOLDER [--only WORD] [--part K/N] [--limit BYTES] [--times]
 
-The ONNX models are for any runtime (`--target portable`) and lose the metadata that says where they are from. FOLDER
+The ONNX models are for any runtime (`--target portable`) and lose the metadata that says where they are from; on the
+way back weights that are codes beside real activations stay codes (`--hybrid integers`). FOLDER
 holds models and a MANIFEST.tsv with the columns path and runs; those that the interpreter does not run are left out.
-Prints each model whose outputs differ, that is refused, or that has more operators than before, and a line of all.
+Prints each model whose outputs differ, that is refused, or that has more operators than before, and a line of all. With
+`--times` the runs of each model that comes back are timed beside those of the original and of a copy of it, in turn, on
+one thread: those that take more than 1.05 of its time are printed, and the geometric means.
 """
 
 from __future__ import annotations
@@ -25,9 +28,13 @@ from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.engine.passes.state import METADATA
 from nnrewrite.verify import Interpreter, Kernels
 from nnrewrite.verify.interpreter import Signature
+from onnx_models import mean
+from tflite_peers import measure_in_turn
 
 #: how far apart real outputs may be, beside the largest of them
 TOLERANCE = 1e-3
+#: more than so much of the original's time is told
+SLOWER = 1.05
 #: how many calls one after the other are compared of models that keep state between them
 CALLS = 3
 
@@ -79,8 +86,11 @@ def compare(before: Sequence[npt.NDArray[Any]], after: Sequence[npt.NDArray[Any]
     return ""
 
 
-def judge(path: Path, interpreter: Interpreter) -> tuple[str, str]:
-    """What became of a model: `equal`, `more`, `different`, `refused`, `fails` or `not run`, and why."""
+def judge(path: Path, interpreter: Interpreter, times: list[tuple[float, float]] | None = None) -> tuple[str, str]:
+    """What became of a model: `equal`, `more`, `different`, `refused`, `fails` or `not run`, and why.
+
+    `times` gets what it takes, and a copy of the original, beside the original.
+    """
     try:
         data, had, has, calls = bring_back(path)
     except RewriteError as error:
@@ -104,6 +114,15 @@ def judge(path: Path, interpreter: Interpreter) -> tuple[str, str]:
         differs = differs or now
     if differs:
         return "different", differs
+    if times is not None:
+        original = path.read_bytes()
+        models = [(place, one, feeds[0]) for place, one in enumerate((original, data, original))]
+        taken = measure_in_turn(models, interpreter)
+        times.append((taken[1] / taken[0], taken[2] / taken[0]))
+        if times[-1][0] > SLOWER:
+            print(
+                f"slower {path.name}: {1e3 * taken[0]:.3f} ms, then {1e3 * taken[1]:.3f}, the copy {1e3 * taken[2]:.3f}"
+            )
     if has.total() > had.total():
         return "more", f"{has.total()} for {had.total()}: {dict(has - had)} for {dict(had - has)}"
     return "equal", ""
@@ -116,7 +135,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="models whose path has this word in it")
     parser.add_argument("--part", default="0/1", help="K/N: each Nth model from the Kth on")
     parser.add_argument("--limit", type=int, default=1 << 40, help="models of at most so many bytes")
+    parser.add_argument("--times", action="store_true", help="time each model beside its original")
     options = parser.parse_args(arguments)
+    times: list[tuple[float, float]] | None = [] if options.times else None
     first, step = map(int, options.part.split("/"))
     with (options.folder / "MANIFEST.tsv").open(encoding="utf-8") as table:
         rows = [row for row in csv.DictReader(table, delimiter="\t") if row["runs"] == "yes"]
@@ -126,11 +147,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in paths[first::step]:
             if path.stat().st_size > options.limit:
                 continue
-            outcome, why = judge(path, interpreter)
+            outcome, why = judge(path, interpreter, times)
             counts[outcome] += 1
             if outcome != "equal":
                 print(f"{outcome} {path.relative_to(options.folder)}: {why}", flush=True)
     print(f"{counts.total()} models: {dict(counts)}")
+    if times:
+        back, copy = zip(*times, strict=True)
+        slower, noise = (sum(one > SLOWER for one in ratios) for ratios in (back, copy))
+        print(f"{len(times)} timed: {mean(back):.3f} of the original's time, above {SLOWER} {slower}")
+        print(f"their copies: {mean(copy):.3f}, above {SLOWER} {noise}")
     return 0
 
 
