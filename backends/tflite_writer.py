@@ -223,7 +223,8 @@ class _Writer:
             return {
                 "scale": quantization.scale.tolist(),
                 "zero_point": quantization.zero_point.tolist(),
-                "quantized_dimension": quantization.axis,
+                # a delegate takes one scale along the first axis alone
+                "quantized_dimension": quantization.axis if quantization.per_axis else 0,
             }
         scale = quantization.scale
         half = scale.astype(np.float16)  # the type that kernels read scales of blocks in

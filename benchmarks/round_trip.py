@@ -120,9 +120,7 @@ def judge(path: Path, interpreter: Interpreter, times: list[tuple[float, float]]
         taken = measure_in_turn(models, interpreter)
         times.append((taken[1] / taken[0], taken[2] / taken[0]))
         if times[-1][0] > SLOWER:
-            print(
-                f"slower {path.name}: {1e3 * taken[0]:.3f} ms, then {1e3 * taken[1]:.3f}, the copy {1e3 * taken[2]:.3f}"
-            )
+            print(f"slower {path.name}: {taken[0]:.3f} ms, then {taken[1]:.3f}, the copy {taken[2]:.3f}")
     if has.total() > had.total():
         return "more", f"{has.total()} for {had.total()}: {dict(has - had)} for {dict(had - has)}"
     return "equal", ""

@@ -44,10 +44,11 @@ class _Types:
         return node is not None and (node.domain, node.op_type) == (spec.domain, spec.name)
 
     def must_be_unsigned(self) -> bool:
-        """Whether weights have a zero point off the middle, which kernels take of unsigned codes alone, or inputs and
-        outputs are unsigned; not where weights have a scale for each channel, of which there are signed codes alone."""
+        """Whether weights have a zero point off the middle, which kernels take of unsigned codes alone, or there are no
+        weights and inputs and outputs are unsigned: kernels of signed codes are faster; not where weights have a scale
+        for each channel, of which there are signed codes alone."""
         ends = {value.dtype for value in (*self._graph.inputs, *self._graph.outputs) if self._is_code(value)}
-        odd, centred = ends & {_SIGNED, _UNSIGNED} == {_UNSIGNED}, False
+        odd, centred, weighed = False, False, False
         for node in self._graph:
             spec = self._dialect.find_operator(node.op_type) if node.domain == self._dialect.domain else None
             for position, operand in enumerate(spec.operands if spec is not None else ()):
@@ -60,8 +61,8 @@ class _Types:
                 known, dtype = read_node_grid(form), form.inputs[0].dtype
                 middle = _SHIFT if dtype == _UNSIGNED else 0
                 odd |= dtype in (_SIGNED, _UNSIGNED) and bool((known.zero_point != middle).any())
-                centred |= known.per_axis
-        return odd and not centred
+                centred, weighed = centred or known.per_axis, True
+        return not centred and (odd or (not weighed and ends & {_SIGNED, _UNSIGNED} == {_UNSIGNED}))
 
     def _is_code(self, value: ir.Value) -> bool:
         producer = value.producer()

@@ -9,8 +9,12 @@ import nnrewrite
 import numpy as np
 import onnx
 import onnx.helper as helper
+import onnx_ir as ir
 import pytest
 from nnrewrite.backends.tflite_file import Encoded
+from nnrewrite.engine.base.quantization import read_quantization
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.frontends import tflite_reader
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import Kernels
 
@@ -188,3 +192,33 @@ def test_quotients_are_real_as_their_kernel_for_codes_is_slow(interpreter: Inter
     model.pair("Div")
     made = nnrewrite.rewrite(model.serialize(), to="tflite")
     assert Counter(made.report.target_operators) == {"QUANTIZE": 3, "DEQUANTIZE": 3, "DIV": 1}
+
+
+def test_codes_are_signed_where_weights_are_and_one_scale_names_the_first_axis(catalogue: Catalogue) -> None:
+    """XNNPACK takes no other axis of one scale, and is faster with signed codes; what goes in and out is as it was."""
+    constants = {
+        "s": np.float32(0.05),
+        "z": np.uint8(128),
+        "w": np.arange(-27, 27).astype(np.int8).reshape(6, 1, 3, 3),
+        "ws": np.float32(0.02),
+        "wz": np.int8(0),
+    }
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["xr"]),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wr"]),
+        helper.make_node("Conv", ["xr", "wr"], ["c"], group=6),
+        helper.make_node("QuantizeLinear", ["c", "s", "z"], ["y"]),
+    ]
+    sizes = {"x": 5, "y": 3}
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.UINT8, [1, 6, n, n]) for name, n in sizes.items()]
+    arrays = [onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, "m", ends[:1], ends[1:], arrays)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    made = nnrewrite.rewrite(model.SerializeToString(), to="tflite")
+    assert isinstance(made.encoded, Encoded)
+    read = tflite_reader.read(made.encoded.encode(), catalogue)
+    (layer,) = [node for node in read.graph if node.op_type == "DEPTHWISE_CONV_2D"]
+    grids = [read_quantization(value) for value in layer.inputs[:2] if value is not None]
+    assert [value.dtype for value in layer.inputs[:2] if value is not None] == [ir.DataType.INT8] * 2
+    assert [grid is not None and grid.axis for grid in grids] == [0, 0]
+    assert [value.dtype for value in (*read.graph.inputs, *read.graph.outputs)] == [ir.DataType.UINT8] * 2
