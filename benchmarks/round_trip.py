@@ -17,6 +17,7 @@ import csv
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from nnrewrite.engine.passes.state import METADATA
 from nnrewrite.verify import Interpreter, Kernels
 from nnrewrite.verify.interpreter import Signature
 from onnx_models import mean
-from tflite_peers import measure_in_turn
+from tflite_peers import measure_latencies
 
 #: how far apart real outputs may be, beside the largest of them
 TOLERANCE = 1e-3
@@ -86,44 +87,54 @@ def compare(before: Sequence[npt.NDArray[Any]], after: Sequence[npt.NDArray[Any]
     return ""
 
 
-def judge(path: Path, interpreter: Interpreter, times: list[tuple[float, float]] | None = None) -> tuple[str, str]:
-    """What became of a model: `equal`, `more`, `different`, `refused`, `fails` or `not run`, and why.
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a model, and why.
 
-    `times` gets what it takes, and a copy of the original, beside the original.
+    `outcome` is `equal`, `more`, `different`, `refused`, `fails` or `not run`. `milliseconds` are those of a run of the
+    original, of what came back and of a copy of the original, where they were timed.
     """
+
+    outcome: str
+    why: str = ""
+    milliseconds: tuple[float, float, float] | None = None
+
+
+def judge(path: Path, interpreter: Interpreter, timed: bool) -> Verdict:
+    """Find out what became of a model, and how long it takes where it is `timed`."""
     try:
         data, had, has, calls = bring_back(path)
     except RewriteError as error:
-        return "refused", " ".join(str(error).split())[:300]
+        return Verdict("refused", " ".join(str(error).split())[:300])
+    original = path.read_bytes()
     try:
-        signature, random = interpreter.describe(path.read_bytes()), np.random.default_rng(7)
+        signature, random = interpreter.describe(original), np.random.default_rng(7)
         feeds = [draw(signature, random) for _ in range(calls)]
-        interpreter.run(path.read_bytes(), feeds, Kernels.DEFAULT, keep=True)
+        interpreter.run(original, feeds, Kernels.DEFAULT, keep=True)
     except RewriteError as error:
-        return "not run", f"{error}"[:200]
+        return Verdict("not run", f"{error}"[:200])
     differs = ""
     for kernels in (Kernels.DEFAULT, Kernels.REFERENCE):  # which may be some codes apart where both models are the same
         try:
-            before = interpreter.run(path.read_bytes(), feeds, kernels, keep=True)
+            before = interpreter.run(original, feeds, kernels, keep=True)
             after = interpreter.run(data, feeds, kernels, keep=True)
         except RewriteError as error:
-            return "fails", f"{error}"[:300]
+            return Verdict("fails", f"{error}"[:300])
         if not (now := next(filter(None, map(compare, before, after)), "")):
             differs = ""
             break
         differs = differs or now
     if differs:
-        return "different", differs
-    if times is not None:
-        original = path.read_bytes()
+        return Verdict("different", differs)
+    taken = None
+    if timed:
         models = [(place, one, feeds[0]) for place, one in enumerate((original, data, original))]
-        taken = measure_in_turn(models, interpreter)
-        times.append((taken[1] / taken[0], taken[2] / taken[0]))
-        if times[-1][0] > SLOWER:
-            print(f"slower {path.name}: {taken[0]:.3f} ms, then {taken[1]:.3f}, the copy {taken[2]:.3f}")
+        found = measure_latencies(models, interpreter)
+        taken = found[0], found[1], found[2]
     if has.total() > had.total():
-        return "more", f"{has.total()} for {had.total()}: {dict(has - had)} for {dict(had - has)}"
-    return "equal", ""
+        why = f"{has.total()} for {had.total()}: {dict(has - had)} for {dict(had - has)}"
+        return Verdict("more", why, taken)
+    return Verdict("equal", "", taken)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, default=1 << 40, help="models of at most so many bytes")
     parser.add_argument("--times", action="store_true", help="time each model beside its original")
     options = parser.parse_args(arguments)
-    times: list[tuple[float, float]] | None = [] if options.times else None
+    ratios: list[tuple[float, float]] = []
     first, step = map(int, options.part.split("/"))
     with (options.folder / "MANIFEST.tsv").open(encoding="utf-8") as table:
         rows = [row for row in csv.DictReader(table, delimiter="\t") if row["runs"] == "yes"]
@@ -145,16 +156,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in paths[first::step]:
             if path.stat().st_size > options.limit:
                 continue
-            outcome, why = judge(path, interpreter, times)
-            counts[outcome] += 1
-            if outcome != "equal":
-                print(f"{outcome} {path.relative_to(options.folder)}: {why}", flush=True)
+            found = judge(path, interpreter, options.times)
+            counts[found.outcome] += 1
+            if found.outcome != "equal":
+                print(f"{found.outcome} {path.relative_to(options.folder)}: {found.why}", flush=True)
+            if found.milliseconds is not None:
+                before, after, copy = found.milliseconds
+                ratios.append((after / before, copy / before))
+                if after > SLOWER * before:
+                    print(f"slower {path.name}: {before:.3f} ms, then {after:.3f}, the copy {copy:.3f}")
     print(f"{counts.total()} models: {dict(counts)}")
-    if times:
-        back, copy = zip(*times, strict=True)
-        slower, noise = (sum(one > SLOWER for one in ratios) for ratios in (back, copy))
-        print(f"{len(times)} timed: {mean(back):.3f} of the original's time, above {SLOWER} {slower}")
-        print(f"their copies: {mean(copy):.3f}, above {SLOWER} {noise}")
+    if ratios:
+        back, copies = zip(*ratios, strict=True)
+        slower, noise = (sum(one > SLOWER for one in side) for side in (back, copies))
+        print(f"{len(ratios)} timed: {mean(back):.3f} of the original's time, above {SLOWER} {slower}")
+        print(f"their copies: {mean(copies):.3f}, above {SLOWER} {noise}")
     return 0
 
 

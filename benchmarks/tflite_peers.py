@@ -203,7 +203,7 @@ def judge(
         found.append(Judged(operators, transposes, fault, math.nan))
         if inputs:
             ready.append((place, one.model or b"", inputs))
-    for place, latency in measure_in_turn(ready, interpreter).items():
+    for place, latency in measure_latencies(ready, interpreter).items():
         judged = found[place]
         assert judged is not None
         found[place] = Judged(judged.operators, judged.transposes, judged.fault, latency)
@@ -232,7 +232,7 @@ def _find_fault(
     return fault, kept
 
 
-def measure_in_turn(ready: Sequence[tuple[int, bytes, list[Array]]], interpreter: Interpreter) -> dict[int, float]:
+def measure_latencies(ready: Sequence[tuple[int, bytes, list[Array]]], interpreter: Interpreter) -> dict[int, float]:
     """Milliseconds of a run of each model by its place."""
     found: dict[int, float] = {}
     for _, (place, model, inputs) in itertools.product(range(TURNS), ready):

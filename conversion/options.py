@@ -21,9 +21,8 @@ TARGET, PORTABLE = "onnxruntime", "portable"
 EXTERNAL, INTERNAL = "external", "internal"
 #: the rule set of integer arithmetic
 _EXACT = "exact"
-#: the rule sets of hybrid kernels, and by the rule sets that these lie over
-HYBRID_PACKS = "hybrid", "by-range"
-_HYBRID = dict(zip(("tflite2onnx", "onnx2tflite"), HYBRID_PACKS, strict=True))
+#: the rule sets of hybrid kernels, by the rule sets that they lie over
+HYBRID_PACKS = {"tflite2onnx": "hybrid", "onnx2tflite": "dynamic-range"}
 #: what rule sets bring along: rules for quantized operators that real numbers do not describe to one step
 _ALONG = {"tflite2onnx": "kernels"}
 #: what stands for the rule sets that lead from a model's format to that of the result, and where no model is at hand
@@ -155,9 +154,10 @@ class Options:
             raise CallError("--exact keeps the integers that --float does away with")
         rules = asked._based
         along = () if asked.float else tuple(_ALONG[name] for name in rules if name in _ALONG)
+        hybrid = asked.hybrid == HYBRID[0] and not asked.float
         added = (
             *along,
-            *(_HYBRID[name] for name in rules if name in _HYBRID and not asked.float and asked.hybrid == HYBRID[0]),
+            *(HYBRID_PACKS[name] for name in rules if name in HYBRID_PACKS and hybrid),
             _EXACT if asked.exact else None,
             *asked._aimed,
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -17,7 +17,7 @@ from ..engine.dialects.operators import Catalogue
 from ..verify.comparison import measure_largest_difference
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter
-from .elements import shift_by_range, shift_digits
+from .elements import shift_digits, shift_half_step
 from .finding import End, Finding, Grids, Rejected
 from .runtimes import encode_case, read_bytes
 from .self_check import SelfCheck, yield_arrays
@@ -28,6 +28,20 @@ _RUNNING = "failed to invoke"
 #: by so many draws inputs are rounded up or down
 _DRAWS = 8
 _CODES = (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shift:
+    """How numbers are changed to find out what results depend on: the draws, and what each does to arrays."""
+
+    ways: Sequence[int]
+    change: Callable[[Array, int], Array]
+    change_result: Callable[[Array, bool, int], Array]
+
+
+_BY_DIGITS = _Shift((0, 1, -1), lambda array, way: shift_digits(array, False, way), shift_digits)
+#: kernels that round inputs by their range keep the rest
+_BY_RANGE = _Shift(range(_DRAWS), shift_half_step, lambda array, codes, way: array)
 
 
 class ConversionCheck:
@@ -120,12 +134,11 @@ class ConversionCheck:
         of these.
         """
         spreads = [0.0] * len(actual)
-        by_range = any(name in self._rules for name in HYBRID_PACKS)
-        for way in range(_DRAWS) if by_range else (0, 1, -1):
+        shift = _BY_RANGE if any(name in self._rules for name in HYBRID_PACKS.values()) else _BY_DIGITS
+        for way in shift.ways:
             made: dict[Value | None, Value] = {}
             for value in case.inputs:
-                shifted = shift_by_range(value.content, way) if by_range else shift_digits(value.content, False, way)
-                made[value] = replace(value, content=shifted)
+                made[value] = replace(value, content=shift.change(value.content, way))
             for step in case.steps:
                 operands = tuple(made.get(value, value) for value in step.operands)
                 try:
@@ -136,8 +149,7 @@ class ConversionCheck:
                     return False
                 for value, other in zip(step.results, again.results, strict=True):
                     codes = _is_rounding(step) and value.content.dtype.kind in "iu" and value.content.ndim > 0
-                    content = other.content if by_range else shift_digits(other.content, codes, way)
-                    made[value] = replace(value, content=content)
+                    made[value] = replace(value, content=shift.change_result(other.content, codes, way))
             found = (measure_largest_difference(value.content, made[value].content) for value in case.outputs)
             spreads = list(map(max, spreads, found))
         off = (measure_largest_difference(value.content, got) for value, got in zip(case.outputs, actual, strict=True))

@@ -208,7 +208,7 @@ def shift_digits(array: Array, quantized: bool, way: int = 0) -> Array:
     return array
 
 
-def shift_by_range(array: Array, way: int) -> Array:
+def shift_half_step(array: Array, way: int) -> Array:
     """Floats changed by half a step of 255 between the least of them and the largest, each up or down, by the `way`th
     draw; other numbers stay."""
     if array.dtype.kind != "f" or not array.size:

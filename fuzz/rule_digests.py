@@ -139,7 +139,9 @@ def _format_entry(dialect: Dialect, spec: OperatorSpec) -> str:
 def _list_facts(facts: OperatorFacts | OperatorTrials) -> dict[str, Any]:
     """The facts that ops.yaml says, in its order, those of a section among the others."""
     found: dict[str, Any] = {}
-    for name in [name for name in facts.said if name not in _COMPUTED]:
+    for name in facts.said:
+        if name in _COMPUTED:
+            continue
         value = getattr(facts, name)
         found |= _list_facts(value) if isinstance(value, OperatorTrials) else {name: _make_plain(value)}
     return found

@@ -106,8 +106,10 @@ class Subject:
         return self.rule.stage == ADAPT
 
     def choose_opset(self, opset: int | None) -> int:
-        """The opset of what its left side reads, where `opset` is aimed at (None: the newest)."""
-        return self.newest if opset is None or self.adapts else opset
+        """The opset of what its left side reads, where `opset` is aimed at (None: the one that its pack aims at)."""
+        if self.adapts:
+            return self.newest
+        return self.bounds.default if opset is None else opset
 
     @property
     def interpreted(self) -> bool:
@@ -168,6 +170,11 @@ class OpsetBounds:
     def newest(self) -> int:
         """The newest opset of the pack."""
         return self._pack.opsets[1]
+
+    @property
+    def default(self) -> int:
+        """The opset that the pack aims at."""
+        return self._pack.default_opset
 
     def list_of_pack(self) -> tuple[int, ...]:
         """The ends of a pack's range, and both sides of each opset that it compares with, in order."""

@@ -40,7 +40,7 @@ _SAME = "same"
 #: the option of a form whose codes a kernel takes beside real activations, which it quantizes by their range
 _BY_RANGE = "by_range"
 #: what of a bias may be cut off, as a part of a step of the result
-_NOTHING = 1e-3
+_NEGLIGIBLE = 1e-3
 
 
 class IntegerKernels:
@@ -240,7 +240,7 @@ class _Kernels(CodedGraph):
         if not np.isfinite(steps).all() or scale.size not in (1, steps.size):
             return None
         held = np.clip(steps, -(2**31), 2**31 - 1)
-        if (np.abs(steps - held) * scale).max(initial=0) > _NOTHING * result_step:
+        if (np.abs(steps - held) * scale).max(initial=0) > _NEGLIGIBLE * result_step:
             return None
         narrow = is_allowed(spec, position, ir.DataType.INT32) and not is_allowed(spec, position, ir.DataType.INT64)
         wide = dtype == ir.DataType.INT16 and not narrow

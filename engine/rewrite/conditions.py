@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ..base.startup import dataclass
-from ..expressions.compile import TRAIT
+from ..expressions.compile import TRAIT, Frame, Located, evaluate, read_truth
 from ..expressions.functions import FUNCTIONS
 from ..expressions.functions.registry import fail
 from ..syntax import tree
@@ -54,6 +55,32 @@ def list_conditions(clauses: Sequence[tree.Clause], definitions: Mapping[str, tr
         if not isinstance(clause, tree.Where):
             return
         yield from _split_conjunction(Condition(clause.condition, {}), definitions, _DEEP)
+
+
+def list_certain(conditions: Iterable[Condition]) -> list[Condition]:
+    """The conditions in front of the first that may refuse a node, or that calls what is not looked into."""
+    return list(itertools.takewhile(lambda one: one.certain, conditions))
+
+
+def group_by_name(conditions: Iterable[Condition]) -> dict[str, list[Guard]]:
+    """The conditions that read one variable of the rule each, by its name there."""
+    found: dict[str, list[Guard]] = {}
+    for one in conditions:
+        names = frozenset(list_variables(one.expression))
+        meant = {one.meant.get(name, name) for name in names}
+        if len(meant) == 1:
+            found.setdefault(meant.pop(), []).append(Guard(one.expression, names))
+    return found
+
+
+def may_hold(
+    condition: Guard, value: Any, traits: Callable[[str], frozenset[str]] = lambda operator: frozenset()
+) -> bool:
+    """Whether a condition holds where all its names are a value; it may where that cannot be found out."""
+    try:
+        return read_truth(evaluate(condition.expression, Frame(dict.fromkeys(condition.names, value), traits=traits)))
+    except Located:
+        return True  # the guard itself tells what is wrong
 
 
 def list_variables(expression: tree.Expression) -> set[str]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import onnx_ir as ir
 
 from ..base.constants import NUMBERS
 from ..base.startup import dataclass, replace
 from ..dialects.operators import Dialect, OperatorSpec, get_option
-from ..expressions.compile import Frame, Located, evaluate, read_truth
-from ..expressions.functions import FUNCTIONS
+from ..expressions.compile import TRAIT
 from ..expressions.functions.tensors import dtype
 from ..syntax import tree
 from ..syntax.tree_traversal import walk
 from . import subgraphs
-from .conditions import Condition, list_variables
+from .conditions import Condition, Guard, group_by_name, list_certain, may_hold
 from .pattern import IGNORED
 
 #: the spec of an operator at the opset of the rules, where there is one
@@ -40,10 +37,10 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class OptionNeed:
-    """What a pattern asks of an option: conditions about it alone, each with the variable that it is there."""
+    """What a pattern asks of an option: conditions about it alone."""
 
     name: str
-    conditions: tuple[tuple[str, tree.Expression], ...]
+    conditions: tuple[Guard, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,7 @@ def are_met(needs: Sequence[Need], node: ir.Node, find_spec: FindSpec) -> bool:
     operator = node.op_type
     for need in needs:
         if need.operators is None or operator in need.operators:
-            return fit_node(needs, node, list_orders(node, find_spec), find_spec)
+            return may_match(needs, node, list_orders(node, find_spec), find_spec)
     return False
 
 
@@ -79,14 +76,14 @@ def list_orders(node: ir.Node, find_spec: FindSpec) -> list[Sequence[ir.Value | 
     return [inputs, inputs[::-1]] if len(inputs) == 2 and "commutative" in spec.traits else [inputs]
 
 
-def fit_node(
+def may_match(
     needs: Sequence[Need], node: ir.Node, orders: Sequence[Sequence[ir.Value | None]], find_spec: FindSpec
 ) -> bool:
     """Whether a node, its operands in one of some orders, is what one of some patterns needs."""
     operator = node.op_type
     for need in needs:
         if (need.operators is None or operator in need.operators) and (
-            not need.options or _has_options(need, node, find_spec)
+            not need.options or _may_match_options(need, node, find_spec)
         ):
             for inputs in orders:
                 if _take_operands(need, inputs, find_spec):
@@ -99,7 +96,7 @@ def is_constant(value: ir.Value) -> bool:
     return value.const_value is not None or NUMBERS in value.meta
 
 
-def _has_options(need: Need, node: ir.Node, find_spec: FindSpec) -> bool:
+def _may_match_options(need: Need, node: ir.Node, find_spec: FindSpec) -> bool:
     """Whether the options of a node are such as a pattern asks for."""
     spec = find_spec(node.op_type)
     for wanted in need.options:
@@ -107,8 +104,8 @@ def _has_options(need: Need, node: ir.Node, find_spec: FindSpec) -> bool:
         if described is None:
             continue
         value = subgraphs.bind_option(described, get_option(node, described), ())
-        for variable, condition in wanted.conditions if value is not None else ():  # as a graph is that is named
-            if not _is_met(condition, variable, value):
+        for condition in wanted.conditions if value is not None else ():  # as a graph is that is named
+            if not may_hold(condition, value):
                 return False
     return True
 
@@ -143,8 +140,9 @@ def list_needs(rule: tree.Rule, reads: Dialect, conditions: Iterable[Condition])
         if isinstance(one, tree.Argument) and one.const and isinstance(one.value, tree.Name)
     }
     named = {target.name: equation.value for equation in rule.equations[:-1] for target in equation.targets}
-    certain = list(itertools.takewhile(lambda one: one.certain, conditions))
-    reading = _Reading(reads, named, _collect_types(certain), _collect_others(certain), marked)
+    certain = list_certain(conditions)
+    asked = group_by_name(one for one in certain if not _is_about_traits(one))
+    reading = _Reading(reads, named, _collect_types(certain), asked, marked)
     return _list_alternatives(rule.equations[-1].value, reading) or ()
 
 
@@ -156,7 +154,7 @@ class _Reading:
     dialect: Dialect
     named: Mapping[str, tree.Expression]
     types: Mapping[str, frozenset[int]]
-    conditions: Mapping[str, Sequence[tuple[str, tree.Expression]]]
+    conditions: Mapping[str, Sequence[Guard]]
     marked: set[str]
 
 
@@ -173,11 +171,11 @@ def _list_alternatives(pattern: tree.Expression, reading: _Reading) -> tuple[Nee
     )
     several = any(argument.spread or isinstance(argument.value, tree.Index) for argument in pattern.arguments)
     operands = tuple(one for one in _list_operands(pattern, reading) if one is not None)
-    options = tuple(_list_options(pattern, reading))
+    options = tuple(_list_option_needs(pattern, reading))
     return (Need(operators, options, operands, None if several else len(pattern.arguments)),)
 
 
-def _list_options(pattern: tree.Call, reading: _Reading) -> Iterator[OptionNeed]:
+def _list_option_needs(pattern: tree.Call, reading: _Reading) -> Iterator[OptionNeed]:
     """What is asked of options: the value that a pattern says, or what conditions say of a variable alone."""
     for attribute in pattern.attributes:
         value = attribute.value
@@ -188,7 +186,7 @@ def _list_options(pattern: tree.Call, reading: _Reading) -> Iterator[OptionNeed]
         else:
             names = any(isinstance(node, tree.Name | tree.Call) for node in walk(value))
             same = tree.Binary("==", tree.Name(attribute.name, value.span), value, value.span)
-            conditions = () if names else ((attribute.name, same),)
+            conditions = () if names else (Guard(same, frozenset({attribute.name})),)
         if conditions:
             yield OptionNeed(attribute.name, conditions)
 
@@ -229,25 +227,11 @@ def _collect_types(conditions: Iterable[Condition]) -> dict[str, frozenset[int]]
         if of_types and len(uses) == len(asked):
             name = condition.meant.get(uses[0], uses[0])
             kinds = ((kind, ir.Value(type=ir.TensorType(kind))) for kind in ir.DataType)
-            admitted = frozenset(kind.value for kind, value in kinds if _is_met(expression, uses[0], value))
+            guard = Guard(expression, frozenset(uses))
+            admitted = frozenset(kind.value for kind, value in kinds if may_hold(guard, value))
             found[name] = found.get(name, admitted) & admitted
     return found
 
 
-def _collect_others(conditions: Iterable[Condition]) -> dict[str, list[tuple[str, tree.Expression]]]:
-    """The conditions that read one variable each, by its name, with the name that it has there."""
-    found: dict[str, list[tuple[str, tree.Expression]]] = {}
-    for condition in conditions:
-        uses = list_variables(condition.expression)
-        called = {node.callee for node in walk(condition.expression) if isinstance(node, tree.Call)}
-        if len(uses) == 1 and called <= FUNCTIONS.keys():
-            (use,) = uses
-            found.setdefault(condition.meant.get(use, use), []).append((use, condition.expression))
-    return found
-
-
-def _is_met(condition: tree.Expression, name: str, value: Any) -> bool:
-    try:
-        return read_truth(evaluate(condition, Frame({name: value})))
-    except Located:
-        return True  # the guard itself tells what is wrong
+def _is_about_traits(condition: Condition) -> bool:
+    return any(isinstance(node, tree.Call) and node.callee == TRAIT for node in walk(condition.expression))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -13,14 +12,13 @@ from ..base.constants import Elements
 from ..base.errors import Span
 from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect, OperatorSpec
-from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..syntax import tree
 from ..syntax.tree_traversal import walk
 from .availability import Availability
-from .conditions import Condition, collect_guards, list_conditions, list_variables
+from .conditions import Guard, collect_guards, group_by_name, list_certain, list_conditions, may_hold
 from .families import write_out_member
 from .matcher import Matcher
-from .needs import fit_node, list_orders
+from .needs import list_orders, may_match
 from .outlines import Contents, Key, Outline, outline_rules
 from .pattern import (
     AnyOf,
@@ -130,7 +128,7 @@ class RuleSet:
         )
         operator, orders = node.op_type, list_orders(node, find_spec)
         for one in self._list_outlines(stage, node.domain, operator, deep) if orders else ():
-            if fit_node(one.needs, node, orders, find_spec):
+            if may_match(one.needs, node, orders, find_spec):
                 rule = self._find_rule(one, operator)
                 if rule is not None:
                     yield rule
@@ -228,7 +226,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     reads = source if rule.stage in OF_SOURCE else target
     # a model of any opset has the newest forms where it is adapted to another
     newest = rules.highest if rule.stage == ADAPT else rules.opset
-    asked = list(list_conditions(rule.clauses, rules.definitions))
+    asked = group_by_name(list_certain(list_conditions(rule.clauses, rules.definitions)))
     equations = compile_equations(rule.equations, reads, newest, partial(_is_admitted, asked, rules.list_traits))
     layouts = dict(_list_layouts(equations))
     return Rule(
@@ -258,19 +256,10 @@ def _list_beside(equations: Sequence[tree.Equation]) -> frozenset[str]:
 
 
 def _is_admitted(
-    asked: Sequence[Condition], traits: Callable[[str], frozenset[str]], wildcard: str, operator: str
+    asked: Mapping[str, Sequence[Guard]], traits: Callable[[str], frozenset[str]], wildcard: str, operator: str
 ) -> bool:
     """Whether the conditions that speak of a wildcard alone hold for an operator."""
-    for one in itertools.takewhile(lambda one: one.certain, asked):
-        names = list_variables(one.expression)
-        if {one.meant.get(name, name) for name in names} != {wildcard}:
-            continue
-        try:
-            if not read_truth(evaluate(one.expression, Frame(dict.fromkeys(names, operator), traits=traits))):
-                return False
-        except Located:
-            continue  # the guard itself tells what is wrong
-    return True
+    return all(may_hold(one, operator, traits) for one in asked.get(wildcard, ()))
 
 
 def _list_layouts(equations: Iterable[Defined]) -> Iterator[tuple[str, str]]:

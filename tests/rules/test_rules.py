@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.runtime_fact("ai-edge-litert", "rewr
 RULES = {
     ("tflite2onnx", "onnxruntime", "uint8", "kernels", "hybrid"): 2,
     ("onnx2tflite", "litert"): 2,
-    ("onnx2tflite", "by-range", "litert"): 2,
+    ("onnx2tflite", "dynamic-range", "litert"): 2,
 }
 #: onnx whose evaluator has no recurrent layers with samples first
 OLDER = tuple(map(int, onnx.__version__.split(".")[:2])) < (1, 23)

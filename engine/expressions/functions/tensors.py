@@ -156,10 +156,10 @@ def producer(x: Tensor) -> str | None:
 
 
 @register
-def beneath(x: Tensor, past: list[str]) -> Tensor:
-    """The value of which operators in `past`, one behind the other, make this one by their first operand."""
+def look_through(x: Tensor, operators: list[str]) -> Tensor:
+    """The value of which operators among `operators`, one behind the other, make this one by their first operand."""
     found: Any = x
-    while type(found) is ir.Value and (node := found.producer()) is not None and node.op_type in past:
+    while type(found) is ir.Value and (node := found.producer()) is not None and node.op_type in operators:
         if not node.inputs or node.inputs[0] is None:
             break
         found = node.inputs[0]
