@@ -119,12 +119,12 @@ class Builder:
         if not isinstance(operator, str):
             raise EvaluationError(f"`{call.callee}` is no graph, so it cannot be called")
         spec = self._find_spec(operator)
-        if call.rest:
-            kept = frame.values.get(name_rest(call.callee), self._root)
+        kept = frame.values.get(name_rest(call.callee), self._root) if call.rest else None
+        if kept is not None:
             stored = {option.name for option in spec.stored.values()}
             options = {**{name: one for name, one in kept.attributes.items() if name not in stored}, **options}
         attributes = [a for k, v in options.items() if (a := self._make_attribute(call.span, spec, k, v)) is not None]
-        count = self._counts.get(id(call), 1) or count_yielded(spec, attributes)
+        count = self._counts.get(id(call), 1) or count_yielded(spec, attributes) or len(kept.outputs if kept else ())
         results = self.make(call.span, spec, operands, attributes, count)
         return results if count != 1 else results[0]
 

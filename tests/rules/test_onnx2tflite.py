@@ -475,6 +475,19 @@ def test_half_precision_is_computed_in_single_precision(interpreter: Interpreter
     assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["CAST"] == 2
 
 
+def test_operators_of_half_precision_with_several_results_are_computed_in_single(interpreter: Interpreter) -> None:
+    x = draw(4, 6).astype(np.float16)
+    nodes = [
+        helper.make_node("Split", ["x", "parts"], ["a", "b"], axis=1),
+        helper.make_node("Mul", ["a", "factor"], ["y"]),
+        helper.make_node("Neg", ["b"], ["z"]),
+    ]
+    constants = {"parts": np.array([2, 4]), "factor": np.array(2, np.float16)}
+    model = make(nodes, {"x": x}, ["y", "z"], constants)
+    agree(model, {"x": x}, interpreter, tolerance=2e-3)
+    assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["CAST"] == 3
+
+
 def test_functions_of_the_standard_are_made_of_what_rules_are_about() -> None:
     window = make([helper.make_node("HannWindow", ["n"], ["y"])], {"n": np.array(8, np.int32)}, ["y"])
     assert "RANGE" in operators(window) and "WHILE" not in operators(window)
