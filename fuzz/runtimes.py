@@ -27,13 +27,22 @@ def write_model(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: i
 
 
 def _write_older_forms(made: ir.Graph, dialect: Dialect, opset: int) -> int:
-    """Write operators that stand for older forms of others as these are; the opset at which they mean that."""
+    """Write operators that stand for older forms of others as these are; the opset at which they mean that.
+
+    Raises RewriteError where an operator beside them means something else at that opset.
+    """
+    older = set()
     for node in made:
         for name, spec in dialect.operators.items():
             last = next((last for last, form in spec.facts.older.items() if form == node.op_type), None)
             if last is not None and node.domain != dialect.domain:
                 node.domain, node.op_type, opset = dialect.domain, name, min(opset, last)
+                older.add(node)
                 break
+    for node in made:
+        found = dialect.operators.get(node.op_type)
+        if older and node not in older and found is not None and any(opset <= last for last in found.facts.older):
+            raise RewriteError(f"{node.op_type} means something else at opset {opset}")
     return opset
 
 
