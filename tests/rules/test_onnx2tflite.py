@@ -488,6 +488,33 @@ def test_operators_of_half_precision_with_several_results_are_computed_in_single
     assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["CAST"] == 3
 
 
+def test_sequences_of_a_known_number_of_values_are_these_values(interpreter: Interpreter) -> None:
+    x = draw(4, 6)
+    constants = {"three": np.array(3), "parts": np.array([1, 2, 3]), "first": np.array(0), "last": np.array(-1)}
+    even = helper.make_node("SplitToSequence", ["x", "three"], ["q"], axis=1)
+    uneven = helper.make_node("SplitToSequence", ["x", "parts"], ["q"], axis=1)
+    single = helper.make_node("SplitToSequence", ["x"], ["q"], axis=0, keepdims=0)
+    built = [
+        helper.make_node("SequenceEmpty", [], ["e"], dtype=1),
+        helper.make_node("Neg", ["x"], ["n"]),
+        helper.make_node("SequenceInsert", ["e", "x"], ["one"]),
+        helper.make_node("SequenceInsert", ["one", "n", "first"], ["q"]),
+    ]
+    at = [helper.make_node("SequenceAt", ["q", "last"], ["y"])]
+    fewer = [
+        helper.make_node("SequenceErase", ["q", "first"], ["r"]),
+        helper.make_node("ConcatFromSequence", ["r"], ["y"], axis=-1),
+    ]
+    stacked = [helper.make_node("ConcatFromSequence", ["q"], ["y"], axis=1, new_axis=1)]
+    length = [helper.make_node("SequenceLength", ["q"], ["n_q"]), helper.make_node("Mul", ["x", "c"], ["y"])]
+    length.insert(1, helper.make_node("Cast", ["n_q"], ["c"], to=1))
+    for made in ([even], [uneven], [single], built):
+        for read in (at, fewer, length):
+            agree(make([*made, *read], {"x": x}, ["y"], constants), {"x": x}, interpreter)
+    for made in ([even], [single], built):
+        agree(make([*made, *stacked], {"x": x}, ["y"], constants), {"x": x}, interpreter)
+
+
 def test_functions_of_the_standard_are_made_of_what_rules_are_about() -> None:
     window = make([helper.make_node("HannWindow", ["n"], ["y"])], {"n": np.array(8, np.int32)}, ["y"])
     assert "RANGE" in operators(window) and "WHILE" not in operators(window)
