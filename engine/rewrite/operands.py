@@ -50,11 +50,14 @@ def make_operands(spec: OperatorSpec, operands: list[Any], scope: Scope) -> list
 def split_attributes(spec: OperatorSpec, operands: list[Any], opset: int) -> tuple[list[Any], list[ir.Attr]]:
     """Operands and attributes of an operator as it stands at an opset, of operands as its newest form has them.
 
-    Raises EvaluationError for a value that is known before run time only where it would be an attribute.
+    Raises EvaluationError for a value that is known at run time only where it would be an attribute, and for an operand
+    that it does not have.
     """
     most = len(spec.operands) - len(spec.stored)
     if not spec.stored or len(operands) <= most:
         return operands, []
+    if any(operand is not None for operand in operands[len(spec.operands) :]):
+        raise EvaluationError(f"{spec.name} has no more than {len(spec.operands)} operands")
     attributes = []
     for option, operand in zip(spec.stored.values(), operands[most:], strict=False):
         known = read_constant(operand) if type(operand) is ir.Value else operand

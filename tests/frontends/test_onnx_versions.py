@@ -153,6 +153,13 @@ def test_operators_have_the_forms_of_the_opset_that_is_asked_for(own: int, asked
             "m = ReduceMax<keepdims = 0>(x) c = Cast<to = 7>(m) y = Squeeze(x, c)",
             "axes of Squeeze",
         ),
+        (
+            13,
+            9,
+            "float[1, 3, 4, 4] y",
+            "s = Constant<value_ints = [0]>() t = Constant<value_ints = [2]>() y = Slice(x, s, t, s, t)",
+            "at opset 9 Slice has no more than 4 operands",
+        ),
     ],
 )
 def test_what_an_opset_cannot_say_is_refused_in_a_line(
