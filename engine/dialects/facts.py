@@ -95,6 +95,11 @@ class OperatorFacts:
         "Operands that older forms have as options of other names, each with that name",
         Mapping[Member, str],
     ] = field(default_factory=dict)
+    counted: Annotated[
+        Mapping[str, str],
+        "Options that count the results, each with the operand that says it instead; older forms go without both",
+        Mapping[Member, str],
+    ] = field(default_factory=dict)
     fold: Annotated[bool, "Whether it is computed where its operands are constant"] = True
 
     # what is known of results before a run

@@ -55,6 +55,8 @@ def update_nodes(nodes: list[ir.Node], module: Module, given: int, newest: int |
         if was is not None and now is not None and given < newest:
             _write_defaults(node, was, now)
             _move_attributes(node, (was, now), module.names, dialect)
+            if now.facts.counted and (asked := dialect.find_operator(node.op_type, module.opset)) is not None:
+                _count_results(node, was, asked)
 
 
 def _list_older_forms(spec: OperatorSpec | None) -> list[tuple[int, str]]:
@@ -67,6 +69,15 @@ def _write_defaults(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None
         if name in node.attributes or kept is None or option.default is None or option.default == kept.default:
             continue
         node.attributes.add(make_attribute(kept, option.default))
+
+
+def _count_results(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:
+    """Write out how many results there are where the older form did not have to say so, and the newer one has."""
+    for name, instead in now.facts.counted.items():
+        place = next((place for place, operand in enumerate(now.operands) if operand.name == instead), None)
+        said = place is not None and place < len(node.inputs) and node.inputs[place] is not None
+        if name in now.options and name not in was.options and not said:
+            node.attributes.add(make_attribute(now.options[name], len(node.outputs)))
 
 
 def _move_attributes(

@@ -488,6 +488,14 @@ def test_operators_of_half_precision_with_several_results_are_computed_in_single
     assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["CAST"] == 3
 
 
+@pytest.mark.parametrize("opset", [11, 13, 17, 18])
+def test_parts_of_equal_size_are_as_many_as_there_are_results(interpreter: Interpreter, opset: int) -> None:
+    counted = {"num_outputs": 3} if opset >= 18 else {}
+    split = helper.make_node("Split", ["x"], ["a", "b", "y"], axis=1, **counted)
+    x = draw(2, 6)
+    agree(make([split], {"x": x}, ["a", "y"], opset=opset), {"x": x}, interpreter)
+
+
 def test_sequences_of_a_known_number_of_values_are_these_values(interpreter: Interpreter) -> None:
     x = draw(4, 6)
     constants = {"three": np.array(3), "parts": np.array([1, 2, 3]), "first": np.array(0), "last": np.array(-1)}
