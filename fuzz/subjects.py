@@ -109,7 +109,7 @@ class Subject:
         """The opset of what its left side reads, where `opset` is aimed at (None: the one that its pack aims at)."""
         if self.adapts:
             return self.newest
-        return self.bounds.default if opset is None else opset
+        return self.bounds.default_opset if opset is None else opset
 
     @property
     def interpreted(self) -> bool:
@@ -172,7 +172,7 @@ class OpsetBounds:
         return self._pack.opsets[1]
 
     @property
-    def default(self) -> int:
+    def default_opset(self) -> int:
         """The opset that the pack aims at."""
         return self._pack.default_opset
 

@@ -56,7 +56,7 @@ def update_nodes(nodes: list[ir.Node], module: Module, given: int, newest: int |
             _write_defaults(node, was, now)
             _move_attributes(node, (was, now), module.names, dialect)
             if now.facts.counted and (asked := dialect.find_operator(node.op_type, module.opset)) is not None:
-                _count_results(node, was, asked)
+                _write_result_counts(node, was, asked)
 
 
 def _list_older_forms(spec: OperatorSpec | None) -> list[tuple[int, str]]:
@@ -71,7 +71,7 @@ def _write_defaults(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None
         node.attributes.add(make_attribute(kept, option.default))
 
 
-def _count_results(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:
+def _write_result_counts(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:
     """Write out how many results there are where the older form did not have to say so, and the newer one has."""
     for name, instead in now.facts.counted.items():
         place = next((place for place, operand in enumerate(now.operands) if operand.name == instead), None)
