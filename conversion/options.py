@@ -140,6 +140,9 @@ class Options:
             if name not in Options.__annotations__:
                 raise CallError(f"there is no option {name}{suggest_nearest(name, Options.__annotations__)}")
         named: dict[str, Any] = {**changes}
+        known = ((getattr(self, name), value) for name, value in named.items())
+        if all(type(old) is type(new) and old == new for old, new in known):
+            return self
         return replace(self, **named)
 
     @property

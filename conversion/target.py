@@ -12,7 +12,6 @@ from typing import Any
 from ..engine.base import file_cache
 from ..engine.base.data_files import BUILT_IN
 from ..engine.base.errors import CallError
-from ..engine.base.held_files import read_once
 from ..engine.base.startup import dataclass
 from ..engine.packs import folders, headers, loader
 from ..engine.syntax import tree
@@ -158,7 +157,7 @@ def _find_lineage(name: str) -> tuple[tuple[Path, frozenset[str]], ...]:
         raise CallError(f"there is no target {name}: it is neither {', '.join(known)} nor a folder") from error
 
 
-@read_once
+@folders.read_folder_once
 def _read_document(folder: Path) -> Mapping[str, Any]:
     file = folder / FILE
     if not file.is_file():

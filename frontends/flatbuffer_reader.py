@@ -111,6 +111,40 @@ def _find_element_code(field: Field) -> tuple[int, str]:
     return struct.calcsize(f"<{field.code}"), field.code
 
 
+@functools.lru_cache(maxsize=1024)  # files written alike have the same vtables, and a small one little else
+def _make_plan(known: Schema, table: str, extent: int, entries: bytes) -> _Plan:
+    """Turn the entries of a vtable into one struct over the inline part of its tables, which takes `extent` bytes.
+
+    Raises ValueError where fields overlap or are outside of it.
+    """
+    slots = memoryview(entries).cast("H")
+    present: list[tuple[int, str, str, Field | None]] = []
+    absent: Record = {}
+    for field in known.tables[table].values():
+        if field.type in known.unions and 0 < field.slot <= len(slots) and slots[field.slot - 1]:
+            present.append((slots[field.slot - 1], "B", f"{field.name}_type", None))
+        offset = slots[field.slot] if field.slot < len(slots) else 0
+        if not offset:
+            absent[field.name] = field.default
+        elif field.vector or field.code is None:
+            present.append((offset, "I", field.name, field))
+        else:
+            present.append((offset, field.code, field.name, None))
+    present.sort(key=lambda entry: entry[0])
+    layout, end = ["<"], 0
+    for offset, code, name, _ in present:
+        if offset < end:
+            raise ValueError(f"field {name} of {table} overlaps another one")
+        layout.append(f"{offset - end}x{code}")
+        end = offset + struct.calcsize(f"<{code}")
+    if end > extent:
+        raise ValueError(f"the fields of {table} take {end} bytes, its vtable says {extent}")
+    references = tuple(
+        (field.name, offset, *_find_element_code(field), field) for offset, _, _, field in present if field is not None
+    )
+    return _Plan(struct.Struct("".join(layout)), tuple(name for _, _, name, _ in present), references, absent)
+
+
 def _make_field(name: str, row: Sequence[Any], dialect: Dialect, storage: Mapping[str, str]) -> Field:
     slot, kind, *default = row
     vector = kind.startswith("[")
@@ -220,34 +254,11 @@ class FlatBuffer:
         if not 0 <= vtable <= self.size - 4:
             raise self.make_error(f"malformed: the vtable of {table} is at byte {vtable} of {self.size}")
         length, extent = struct.unpack_from("<HH", self.data, vtable)
-        slots = self.read_span(f"the vtable of {table}", vtable, max(length, 4))[4 : length & ~1].cast("H")
-        present: list[tuple[int, str, str, Field | None]] = []
-        absent: Record = {}
-        for field in self.schema.tables[table].values():
-            if field.type in self.schema.unions and 0 < field.slot <= len(slots) and slots[field.slot - 1]:
-                present.append((slots[field.slot - 1], "B", f"{field.name}_type", None))
-            offset = slots[field.slot] if field.slot < len(slots) else 0
-            if not offset:
-                absent[field.name] = field.default
-            elif field.vector or field.code is None:
-                present.append((offset, "I", field.name, field))
-            else:
-                present.append((offset, field.code, field.name, None))
-        present.sort(key=lambda entry: entry[0])
-        layout, end = ["<"], 0
-        for offset, code, name, _ in present:
-            if offset < end:
-                raise self.make_error(f"malformed: field {name} of {table} overlaps another one")
-            layout.append(f"{offset - end}x{code}")
-            end = offset + struct.calcsize(f"<{code}")
-        if end > extent:
-            raise self.make_error(f"malformed: the fields of {table} take {end} bytes, its vtable says {extent}")
-        references = tuple(
-            (field.name, offset, *_find_element_code(field), field)
-            for offset, _, _, field in present
-            if field is not None
-        )
-        return _Plan(struct.Struct("".join(layout)), tuple(name for _, _, name, _ in present), references, absent)
+        entries = self.read_span(f"the vtable of {table}", vtable, max(length, 4))[4 : length & ~1]
+        try:
+            return _make_plan(self.schema, table, extent, bytes(entries))
+        except ValueError as error:
+            raise self.make_error(f"malformed: {error}") from None
 
     def _follow(self, table: str, field: Field, record: Record, target: int) -> Any:
         """Read what is at byte `target`: a table, a union, a string, or a vector of tables or strings."""

@@ -181,17 +181,14 @@ class Dialect:
 
         Raises RewriteError when ops.yaml gives the role to no operator.
         """
-        spec = self._find_role(role)
+        spec = _find_role(self, role)
         if spec is None:
             raise RewriteError(f"ops.yaml: no operator of dialect {self.name} has the role {role}")
         return spec if opset is None else self.find_operator(spec.name, opset) or spec
 
     def has_role(self, role: str) -> bool:
         """Whether an operator of this dialect plays a role."""
-        return self._find_role(role) is not None
-
-    def _find_role(self, role: str) -> OperatorSpec | None:
-        return next((one for one in self.operators.values() if one.role == role), None)
+        return _find_role(self, role) is not None
 
     def find_infix(self, symbol: str) -> str | None:
         """The operator that an infix symbol of the rule language stands for."""
@@ -199,6 +196,11 @@ class Dialect:
 
     def __hash__(self) -> int:
         return id(self)
+
+
+@functools.lru_cache(maxsize=256)
+def _find_role(dialect: Dialect, role: str) -> OperatorSpec | None:
+    return next((one for one in dialect.operators.values() if one.role == role), None)
 
 
 @dataclass(frozen=True, slots=True)

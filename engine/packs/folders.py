@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from ..base.data_files import BUILT_IN
 from ..base.errors import CallError, suggest_nearest
@@ -14,8 +16,25 @@ from ..base.held_files import read_once
 ENTRY_POINTS = "nnrewrite.rules"
 
 
+Found = TypeVar("Found")
+
+
 class UnknownPackError(CallError):
     """A name that is neither a folder, a pack that comes with the program, nor one that a package offers."""
+
+
+def read_folder_once(read: Callable[[Path], Found]) -> Callable[[Path], Found]:
+    """A function that reads files of a pack's folder, and each folder once while files are held.
+
+    Those of a pack that comes with the program stay as they are while it runs.
+    """
+    held, kept = read_once(read), functools.cache(read)
+
+    @functools.wraps(read)
+    def ask(folder: Path) -> Found:
+        return kept(folder) if folder.parent == BUILT_IN else held(folder)
+
+    return ask
 
 
 def find_folders(names: Sequence[str]) -> list[Path]:

@@ -5,15 +5,13 @@ All files of a pack begin alike, so the first tells. A header with mistakes is t
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.data_files import BUILT_IN
-from ..base.held_files import read_once
 from ..base.startup import dataclass
-from .folders import find_folder, read_text
+from .folders import find_folder, read_folder_once, read_text
 
 _DIALECTS = re.compile(r"^\s*ruleset\s+\w+[^:]*:\s*(\w+)\s*->\s*(\w+)", re.MULTILINE)
 _BASE = re.compile(
@@ -63,18 +61,9 @@ def add_bases(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for several in found for one in several))
 
 
+@read_folder_once
 def read_header(folder: Path) -> Header | None:
     """The header of a pack's rule files; None for a pack without rules."""
-    return _read_built_in(folder) if folder.parent == BUILT_IN else _read_file(folder)
-
-
-@functools.cache
-def _read_built_in(folder: Path) -> Header | None:  # its files stay as they are while the program runs
-    return _read_file(folder)
-
-
-@read_once
-def _read_file(folder: Path) -> Header | None:
     file = min(folder.glob("**/*.rules"), default=None)
     if file is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import onnx.defs
@@ -22,7 +22,7 @@ from ..rewrite.rules import Override
 from ..syntax import tree
 from .digests import digest_code, digest_pack
 from .entries import list_entries
-from .folders import find_folders, is_built_in, list_built_in, read_text
+from .folders import find_folders, is_built_in, list_built_in, read_folder_once, read_text
 from .parse_cache import Parses
 from .reversed_rules import add_reversed
 from .scopes import separate_definitions
@@ -71,19 +71,23 @@ def load(names: Sequence[str]) -> Pack:
 @read_once
 def make_stamp(names: tuple[str, ...]) -> str:
     """What changes when a file of some packs does, as far as their folders tell: a digest of times and sizes."""
-    states = [state for path in find_folders(names) for state in _list_states(os.fspath(path))]
+    states = [_list_states(path) for path in find_folders(names)]
     return hashlib.sha256(f"{states}".encode()).hexdigest()
 
 
-def _list_states(folder: str) -> Iterator[tuple[str, int, int]]:
+@read_folder_once
+def _list_states(folder: Path) -> list[tuple[str, int, int]]:
     """The files of a pack with their times and sizes; each conversion asks, and `Path.glob` takes ten times as long."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _list_states(entry.path)
-            elif entry.name.endswith(".rules") or entry.name == "ops.yaml":
-                state = entry.stat()
-                yield entry.path, state.st_mtime_ns, state.st_size
+    found, left = [], [os.fspath(folder)]
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(entry.path)
+                elif entry.name.endswith(".rules") or entry.name == "ops.yaml":
+                    state = entry.stat()
+                    found.append((entry.path, state.st_mtime_ns, state.st_size))
+    return found
 
 
 def read(names: Sequence[str]) -> Pack:
