@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
@@ -40,7 +41,8 @@ def find_widenings(dialect: Dialect, spec: OperatorSpec, operands: Sequence[ir.V
     if found is None:
         if not spec.facts.types:
             return {}
-        found, allowed = describe_operator(spec), _list_plain_types(spec)
+        found = describe_operator(spec)
+        allowed = _list_plain_types(spec.facts.types, spec.facts.quantization == _MOVES_CODES)
     else:
         allowed = _list_kernel_types(dialect, spec.name, found)
     wider: dict[str, str] = {}
@@ -65,15 +67,13 @@ def _list_kernel_types(dialect: Dialect, operator: str, found: Signature) -> Kin
     return allowed
 
 
-def _list_plain_types(spec: OperatorSpec) -> Kinds:
+@functools.cache
+def _list_plain_types(types: tuple[str, ...], moves: bool) -> Kinds:
     """The element types that kernels have for numbers which are no codes, by the operands that ops.yaml types alike.
 
-    What moves codes moves numbers of their type.
+    What `moves` codes moves numbers of their type.
     """
-    moves = spec.facts.quantization == _MOVES_CODES
-    kinds = {
-        text: frozenset(word.removeprefix("q") if moves else word for word in text.split()) for text in spec.facts.types
-    }
+    kinds = {text: frozenset(word.removeprefix("q") if moves else word for word in text.split()) for text in types}
     return {text: names for text, names in kinds.items() if ANY not in names}
 
 

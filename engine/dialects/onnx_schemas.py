@@ -96,7 +96,8 @@ def read_signature(found: onnx.defs.OpSchema) -> Signature:
     return Signature(taken, yielded, found.since_version, {name: name_types(types) for name, types in kinds.items()})
 
 
-def make_signature(names: Sequence[str], variadic: bool, types: Sequence[str]) -> Signature:
+@functools.cache
+def make_signature(names: tuple[str, ...], variadic: bool, types: tuple[str, ...]) -> Signature:
     """What an operator without a schema takes, as ops.yaml says: operands of the same types are of one type."""
     last = len(names) - 1
     return Signature(

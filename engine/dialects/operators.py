@@ -238,7 +238,7 @@ def list_catalogue(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
 
 def describe_operator(spec: OperatorSpec) -> Signature:
     """What an operator without a schema takes, as ops.yaml says: operands of the same types are of one type."""
-    names = [operand.name for operand in spec.operands]
+    names = tuple([operand.name for operand in spec.operands])
     return make_signature(names, spec.count_operands()[1] is None, spec.facts.types)
 
 

@@ -25,9 +25,9 @@ from .edits import Edits
 from .failures import explain_failure
 from .matcher import SEARCHED, Bindings
 from .profile import get_profile
-from .replacement import MalformedError, check, make_known_result
+from .replacement import MalformedError, check, has_another_shape, make_known_result
 from .rules import Rule, RuleSet, Settle
-from .stages import INTEGERS
+from .stages import INTEGERS, OPTIONAL
 from .trace import Subject, get_trace
 from .traversal import walk_nodes
 
@@ -171,13 +171,17 @@ class Applier:
         graphs: Sequence[ir.Graph] = (),
         stays: Sequence[ir.Value] = (),
     ) -> list[Pair] | None:
-        """Build what takes the place of results, and hold it against them; None where it would need itself.
+        """Build what takes the place of results, and hold it against them; None where it would need itself, or have
+        another shape where the node may as well stay.
 
         `graphs` are those of nodes that the pattern looked into, whose values are not to be read outside of them,
         `stays` values of other nodes of the pattern that may be read.
         """
         try:
             pairs = build()
+            if rule.stage in OPTIONAL and any(has_another_shape(before, after) for before, after in pairs):
+                builder.discard()
+                return None
             for before, after in pairs:
                 remark = check(span, before, after)
                 if remark is not None:
@@ -288,7 +292,11 @@ class Applier:
             frame = self._make_frame(rule, bindings, Budget())
             if check_clauses(rule, frame, misses):
                 none = choose_template(rule, frame) is None
-                why = explain_no_template(rule, frame) if none else "what it makes would be computed from itself"
+                why = (
+                    explain_no_template(rule, frame)
+                    if none
+                    else "what it makes would be computed from itself, or has another shape"
+                )
                 misses.append(Reason(rule.name, rule.span, why))
 
         try:

@@ -136,15 +136,19 @@ def _is_constant(value: ir.Value) -> bool:
     return value.const_value is not None and not value.is_graph_input()
 
 
-def _is_small(value: ir.Value) -> bool:
+def _may_tell_extents(value: ir.Value) -> bool:
+    """Whether extents may depend on the elements of an operand: few constants, and no real numbers where others are
+    unknown."""
     tensor = value.const_value
-    return tensor is not None and _is_constant(value) and tensor.size <= SHAPE_DATA
+    if tensor is None or not _is_constant(value):
+        return False
+    return tensor.size <= SHAPE_DATA and not tensor.dtype.is_floating_point()
 
 
 def _describe(value: ir.Value) -> Any:
     """What rules may learn of an operand: its type and shape, and the elements where they are few."""
     tensor = value.const_value
-    if tensor is None or not _is_small(value) or tensor.dtype == ir.DataType.STRING:
+    if tensor is None or not _may_tell_extents(value) or tensor.dtype == ir.DataType.STRING:
         return value.dtype, read_extents(value)
     return value.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
 
@@ -153,7 +157,7 @@ def _copy(value: ir.Value, name: str, known: bool) -> ir.Value:
     """A value like another, with its elements where these are few, or all that is read is constant."""
     shape = read_extents(value)
     copy = ir.Value(name=name, type=value.type, shape=None if shape is None else make_shape(shape))
-    if known or _is_small(value):
+    if known or _may_tell_extents(value):
         copy.const_value = value.const_value
         if TRAINED in value.meta:
             copy.meta[TRAINED] = value.meta[TRAINED]

@@ -22,6 +22,9 @@ from .registry import (
     require_known,
 )
 
+#: so many elements of a constant are looked at before all are
+_FIRST = 1024
+
 
 @register
 def shape(x: Tensor) -> list[int | None] | None:
@@ -230,9 +233,13 @@ def exactly(x: Tensor, name: str) -> Tensor | None:
     array = value(x)
     if array is None:
         raise EvaluationError("only a constant has elements of another type")
-    with np.errstate(over="ignore"):
-        found = np.asarray(array).astype(find_data_type(name).numpy())
-    return found if np.array_equal(found.astype(array.dtype), array) else None
+    known, wanted = np.asarray(array), find_data_type(name).numpy()
+    for part in (known.flat[:_FIRST], known):  # of most constants the first elements tell
+        with np.errstate(over="ignore"):
+            found = part.astype(wanted)
+        if not np.array_equal(found.astype(known.dtype), part):
+            return None
+    return found
 
 
 @register

@@ -417,6 +417,22 @@ def test_what_a_rule_yields_must_have_the_type_it_replaces(rewrite: Rewrite) -> 
         rewrite(rule, "(float[2] x) => (float[2] y) { y = Neg(x) }")
 
 
+@pytest.mark.parametrize(("added", "count"), [("1,1,3", 3), ("2,3", 6)])
+def test_a_rule_that_may_leave_a_node_does_where_its_result_has_another_shape(
+    rewrite: Rewrite, added: str, count: int
+) -> None:
+    rule = "rule r stage simplify { y = Add(x, const b) where fill(b) == 0 => y = x }"
+    zeros = ", ".join(["0"] * count)
+    text = f"(float[1,3] x) => (float[{added}] y) <float[{added}] b = {{{zeros}}}> {{ y = Add(x, b) }}"
+    assert [node.op_type for node in rewrite(rule, text)] == ["Add"]
+
+
+def test_a_rule_is_taken_where_its_result_has_the_shape_it_replaces(rewrite: Rewrite) -> None:
+    rule = "rule r stage simplify { y = Add(x, const b) where fill(b) == 0 => y = x }"
+    same = "(float[1,3] x) => (float[1,3] y) <float[3] b = {0, 0, 0}> { y = Add(x, b) }"
+    assert [node.op_type for node in rewrite(rule, same)] != ["Add"]
+
+
 # ---- stages
 
 
