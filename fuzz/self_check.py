@@ -58,10 +58,22 @@ class SelfCheck:
                 arrays = run_model(model, feeds, seconds=_PATIENCE if step.graphs else None)
                 if max((array.size for array in arrays), default=0) > _MOST_ELEMENTS:
                     raise Rejected("a result has too many elements to compare")
+                self._require_ranks(step, arrays, opset)
                 return yield_arrays(step, arrays)
             except (Rejected, VerificationError) as error:
                 said = said or f"{error}"
         raise Rejected(said)
+
+    def _require_ranks(self, step: Step, arrays: Sequence[Array], opset: int) -> None:
+        """Raise Rejected where the runtime makes results of other ranks than the standard says, as of no axes."""
+        blanks = tuple(UnknownResult(f"result_{place}") for place in range(len(arrays)))
+        dialect = compiled_rules.prepare(self._rules, None).pack.catalogue.find_dialect(REFERENCE)
+        node = make_graph([step], blanks, dialect).node(0)
+        if step.graphs or find_schema(node.op_type, opset, node.domain) is None:
+            return
+        for said, array in zip(infer(node, opset), arrays, strict=True):
+            if said.shape is not None and len(said.shape) != array.ndim:
+                raise Rejected(f"a result has rank {array.ndim}, and {len(said.shape)} by the standard")
 
     def draft(self, step: Step, count: int, opset: int) -> bytes:
         """Write a step on its own, whose results nobody knows yet; raises Rejected where it is no model."""
