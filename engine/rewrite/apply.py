@@ -172,14 +172,16 @@ class Applier:
         stays: Sequence[ir.Value] = (),
     ) -> list[Pair] | None:
         """Build what takes the place of results, and hold it against them; None where it would need itself, or have
-        another shape where the node may as well stay.
+        another shape or no kernel where the node may as well stay.
 
         `graphs` are those of nodes that the pattern looked into, whose values are not to be read outside of them,
         `stays` values of other nodes of the pattern that may be read.
         """
         try:
             pairs = build()
-            if rule.stage in OPTIONAL and any(has_another_shape(before, after) for before, after in pairs):
+            if rule.stage in OPTIONAL and (
+                builder.widens or any(has_another_shape(before, after) for before, after in pairs)
+            ):
                 builder.discard()
                 return None
             for before, after in pairs:

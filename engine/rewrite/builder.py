@@ -51,6 +51,7 @@ class Builder:
         "_scope",
         "_settle",
         "nodes",
+        "widens",
     )
 
     def __init__(
@@ -62,16 +63,14 @@ class Builder:
         budget: Budget | None = None,
         settle: Settle | None = None,
     ) -> None:
-        self._scope = scope
-        self._root = root
-        self._dialects = dialects
-        self._opset = opset
+        self._scope, self._root, self._dialects, self._opset = scope, root, dialects, opset
         self._budget = budget or Budget()
         self._settle = settle
         self._counts: dict[int, int] = {}
         self._parameters: set[ir.Value] = set()
         self._permuted: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
         self.nodes: list[ir.Node] = []
+        self.widens = False  # something is computed in another type than its own, for which there is no kernel
 
     def discard(self) -> None:
         """Undo what was built, so that no value of the graph has a use outside it."""
@@ -348,6 +347,7 @@ class Builder:
         wider: Mapping[str, str],
     ) -> list[ir.Value]:
         """A node whose own types have no kernel: computed in wider ones, between two conversions."""
+        self.widens = True
         found = spec.schema or describe_operator(spec)
         pairs = [*pair_types(inputs, found.operands)]  # of one type, but for numbers that a rule gave
         types = {variable: DTYPES[name] for variable, name in wider.items()}
