@@ -218,6 +218,12 @@ def _is_old_kernel_missing(error: str) -> bool:
     return found is not None and int(found["since"]) < _LISTED
 
 
+def is_without_kernel(step: Step, error: str) -> bool:
+    """Whether the runtime says that it has no kernel for an operator, where all real numbers are of single precision."""
+    real = (value.dtype for value in step.reads if value.dtype.is_floating_point())
+    return _NO_KERNEL.search(error) is not None and {*real} == {ir.DataType.FLOAT}
+
+
 def _has_loops(case: Case) -> bool:
     """Whether a case has graphs that may run without an end."""
     return any(step.graphs for step in case.steps)
