@@ -219,7 +219,7 @@ def _is_old_kernel_missing(error: str) -> bool:
 
 
 def is_without_kernel(step: Step, error: str) -> bool:
-    """Whether the runtime says that it has no kernel for an operator, where all real numbers are of single precision."""
+    """Whether the runtime says that it has no kernel for an operator, all real numbers of single precision."""
     real = (value.dtype for value in step.reads if value.dtype.is_floating_point())
     return _NO_KERNEL.search(error) is not None and {*real} == {ir.DataType.FLOAT}
 

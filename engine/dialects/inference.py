@@ -203,6 +203,14 @@ def merge(first: Extents | None, second: Extents | None) -> Extents | None:
     return tuple(merged)
 
 
+def renew(known: Extents | None, found: Extents) -> Extents:
+    """What was known of a shape together with what has been inferred, which holds where they contradict each other."""
+    try:
+        return merge(known, found) or found
+    except InferenceError:
+        return found
+
+
 def read_extents(value: ir.Value) -> Extents | None:
     """The shape of a value as numbers, names, and None for extents that are neither."""
     shape = value.shape

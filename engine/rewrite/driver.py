@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..base.errors import ModelError, Reason, RewriteError
 from ..base.names import Scope
-from ..dialects.inference import InferenceError, infer, make_shape, merge, read_extents
+from ..dialects.inference import InferenceError, infer, make_shape, read_extents, renew
 from .apply import RULE, SOURCE, Applier, Outcome
 from .edits import Edits
 from .rules import Rule, RuleSet, Settle
@@ -127,12 +127,8 @@ class Driver:
             where = node.metadata_props.get(SOURCE, node.name or node.op_type)
             raise ModelError(f"{where}: what the model says of its operands does not fit: {error}") from error
         for result, inferred in zip(node.outputs, found, strict=True):
-            if inferred.shape is None:
-                continue
-            try:
-                result.shape = make_shape(merge(read_extents(result), inferred.shape) or ())
-            except InferenceError:
-                result.shape = make_shape(inferred.shape)
+            if inferred.shape is not None:
+                result.shape = make_shape(renew(read_extents(result), inferred.shape))
 
     def _run_until_done(self) -> None:
         first = self._edits.list_nodes()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +44,16 @@ def has_another_shape(old: ir.Value, new: ir.Value) -> bool:
     return len(was) != len(now) or any(
         isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(was, now, strict=True)
     )
+
+
+def tell_extents(old: ir.Value, new: ir.Value, order: Sequence[int]) -> None:
+    """Let a value have the extents of another, axes in some order, where its own are not known."""
+    was, now = read_extents(old), read_extents(new)
+    if was is None or len(was) != len(order) or new.is_graph_input() or new.const_value is not None:
+        return
+    told = tuple(was[axis] for axis in order)
+    with contextlib.suppress(InferenceError):  # where they differ, the check of the result tells
+        new.shape = make_shape(told if now is None else merge(now, told) or now)
 
 
 def check(span: Span, old: ir.Value, new: ir.Value) -> str | None:
