@@ -95,6 +95,18 @@ def test_what_changes_nothing_goes_and_the_rest_stays(tmp_path: Path, interprete
     assert again.meta["metadata"]["note"] == b"kept"
 
 
+def test_a_part_has_a_signature_of_its_own_inputs_and_outputs(interpreter: Interpreter) -> None:
+    model, x = build_wasteful()
+    made = nnrewrite.rewrite(model, to="tflite", outputs=["v2"])
+    (signature,) = read(encoded(made), CATALOGUE, "part").meta["signatures"]
+    assert (signature.key, dict(signature.inputs), dict(signature.outputs)) == (
+        "detect",
+        {"in_0": "in_0"},
+        {"v2": "v2"},
+    )
+    assert run(encoded(made), x, interpreter).shape == (1, 2, 2, 3)
+
+
 def test_codes_come_back_from_onnx_as_they_were(interpreter: Interpreter) -> None:
     graph = Graph(1, 2, 2, 3)
     first, last = ((0.02, 5), (0.05, -7))

@@ -13,6 +13,8 @@ import onnx.helper as helper
 import pytest
 from nnrewrite import UnsupportedError
 from nnrewrite.backends.tflite_file import Encoded
+from nnrewrite.engine.dialects.ops_files import load
+from nnrewrite.frontends import tflite_reader
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import Kernels
 
@@ -282,6 +284,25 @@ def test_a_network_has_transposes_at_its_ends_alone(interpreter: Interpreter) ->
     assert report.permutations == 1
     assert "MUL" not in report.target_operators  # the factors are in the weights
     assert "RELU" not in report.target_operators  # the activation is in the convolution
+
+
+def test_channels_of_images_of_any_size_are_known_and_same_pads_stay_with_the_kernel(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Resize", ["a", "", "scales"], ["b"], mode="nearest", nearest_mode="floor",
+                         coordinate_transformation_mode="asymmetric"),
+        helper.make_node("Conv", ["b", "w"], ["y"], pads=[1, 1, 1, 1]),
+    ]  # fmt: skip
+    given = helper.make_tensor_value_info("x", FLOAT, ["n", 4, "h", "w"])
+    graph = helper.make_graph(nodes, "model", [given], [helper.make_empty_tensor_value_info("y")])
+    constants = {"w": draw(4, 4, 3, 3), "scales": np.array([1, 1, 2, 2], np.float32)}
+    graph.initializer.extend(onnx.numpy_helper.from_array(a, name) for name, a in constants.items())
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    agree(model, {"x": IMAGE}, interpreter)
+    assert "PAD" not in operators(model)
+    made = tflite_reader.read(convert(model), load(), "made")
+    (resize,) = (node for node in made.graph if node.op_type == "RESIZE_NEAREST_NEIGHBOR")
+    assert resize.outputs[0].shape is not None and resize.outputs[0].shape[3] == 4
 
 
 def test_names_types_and_free_sizes_are_kept(interpreter: Interpreter) -> None:
