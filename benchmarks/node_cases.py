@@ -4,8 +4,9 @@
 
 The cases are those of onnx.backend.test whose inputs and outputs are tensors of numbers. Operands that say where, how
 much or how many (integers of rank 0 or 1 behind the first operand, and scalars) are constants, as no model computes
-them; where the conversion then refuses, all operands behind the first are. Prints each operator with how many of its
-cases are equal, refused or wrong, and writes into a FOLDER one model for each reason for which one is refused.
+them; where the conversion then refuses, all operands behind the first are, and the first if it is a scalar. Prints each
+operator with how many of its cases are equal, refused or wrong, and writes into a FOLDER one model for each reason for
+which one is refused.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def side_inputs(case: Any, all_of_them: bool = False) -> dict[str, np.ndarray]:
     found = {}
     for place, (value, content) in enumerate(zip(graph.input, given, strict=False)):
         array = _array(content)
-        if place and (all_of_them or array.ndim == 0 or (array.ndim == 1 and array.dtype.kind in "iu")):
+        says_how_many = array.ndim == 0 or (array.ndim == 1 and array.dtype.kind in "iu")
+        if (place or array.ndim == 0) if all_of_them else (place and says_how_many):
             found[value.name] = array
     return found
 
