@@ -60,13 +60,17 @@ def encode(output: Output, recorded: bool = True) -> Encoded:
                 model.meta[key] = around[key]
         if "signatures" in around:
             known = around["signatures"]
-            model.meta["signatures"] = tuple(_adapt(one, named, results) if one.subgraph == 0 else one for one in known)
+            model.meta["signatures"] = tuple(
+                _renew_signature(one, named, results) if one.subgraph == 0 else one for one in known
+            )
     catalogue = Catalogue({output.dialect.name: output.dialect})
     return Encoded(list(tflite_writer.write_parts(model, catalogue, recorded=recorded)))
 
 
-def _adapt(signature: Signature, named: Mapping[str, str], results: Mapping[str, str]) -> Signature:
+def _renew_signature(signature: Signature, named: Mapping[str, str], results: Mapping[str, str]) -> Signature:
     """A signature whose outputs have other names in the graph; of a part of the graph it has the inputs and outputs."""
+    if signature.subgraph:
+        return signature
     outputs = {key: results.get(name, name) for key, name in signature.outputs.items()}
     whole = {*signature.inputs.values()} <= {*named} and {*outputs.values()} <= {*results.values()}
     return replace(signature, outputs=outputs) if whole else replace(signature, inputs=named, outputs=results)

@@ -25,7 +25,7 @@ from .edits import Edits
 from .failures import explain_failure
 from .matcher import SEARCHED, Bindings
 from .profile import get_profile
-from .replacement import MalformedError, check, has_another_shape, make_known_result, tell_extents
+from .replacement import MalformedError, check, has_another_shape, make_known_result, note_extents
 from .rules import Rule, RuleSet, Settle
 from .stages import INTEGERS, OPTIONAL
 from .trace import Subject, get_trace
@@ -150,7 +150,7 @@ class Applier:
                 wanted, has = rule.layouts.get(name), frame.layouts.get(name)
                 if wanted and has and wanted != has:
                     if isinstance(values, ir.Value) and isinstance(new, ir.Value):
-                        tell_extents(values, new, [wanted.index(axis) for axis in has])
+                        note_extents(values, new, [wanted.index(axis) for axis in has])
                     new = builder.permute(new, [has.index(axis) for axis in wanted])
                 pairs += self._pair_values(template.span, values, new)
             return pairs

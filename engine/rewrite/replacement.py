@@ -46,7 +46,7 @@ def has_another_shape(old: ir.Value, new: ir.Value) -> bool:
     )
 
 
-def tell_extents(old: ir.Value, new: ir.Value, order: Sequence[int]) -> None:
+def note_extents(old: ir.Value, new: ir.Value, order: Sequence[int]) -> None:
     """Let a value have the extents of another, axes in some order, where its own are not known."""
     was, now = read_extents(old), read_extents(new)
     if was is None or len(was) != len(order) or new.is_graph_input() or new.const_value is not None:
