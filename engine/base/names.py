@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from .constants import CALLED, NUMBERS, TRAINED, Elements, find_trained, permute_elements
+from .constants import CALLED, KEPT, NUMBERS, TRAINED, Elements, find_trained, permute_elements
 
 #: small constants of equal type, shape and bytes are shared
 _SHARED = 256
@@ -116,6 +116,12 @@ class Scope:
             self.graph.register_initializer(value)
             self._adopted[constant] = value
         return self._adopted[constant]
+
+
+def permute_constant(value: ir.Value, perm: Sequence[int], scope: Scope) -> ir.Value | None:
+    """A constant with its axes permuted; None for a value that is none, or that stays as it is stored."""
+    elements = None if KEPT in value.meta else permute_elements(value, perm)
+    return None if elements is None else scope.make_computed_constant(elements, value.name or "constant", [value])
 
 
 def permute_dequantized(value: ir.Value, perm: Sequence[int], scope: Scope) -> ir.Node:

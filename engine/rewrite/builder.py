@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..base.budget import Budget
 from ..base.constants import KEPT, NUMBERS, Elements
 from ..base.errors import Span
-from ..base.names import Scope, permute_dequantized
+from ..base.names import Scope, permute_constant, permute_dequantized
 from ..base.quantization import DEQUANTIZE_BY, note_numbers, read_quantization
 from ..dialects.contents import note_fill
 from ..dialects.conversions import name_type
@@ -264,19 +264,19 @@ class Builder:
         if value is None or has is None or has == layout:
             return value
         perm = [has.index(axis) for axis in layout]
-        if not isinstance(value, ir.Value):
-            return np.transpose(value, perm)
-        return self.permute(value, perm)
+        return self.permute(value, perm) if isinstance(value, ir.Value) else np.transpose(value, perm)
 
     def permute(self, value: ir.Value, perm: Sequence[int]) -> ir.Value:
         """A value with its axes in another order."""
+        key = value, tuple(perm)
         if list(perm) == sorted(perm):
             return value
-        key = value, tuple(perm)
         if key not in self._permuted and NUMBERS in value.meta:
             self.nodes.append(made := permute_dequantized(value, perm, self._scope))
             self._permuted[key] = made.outputs[0]
-        if key not in self._permuted:
+        elif key not in self._permuted and (constant := permute_constant(value, perm, self._scope)) is not None:
+            self._permuted[key] = constant
+        elif key not in self._permuted:
             spec = self._dialects[-1].find_role("permute", self._opset)
             operands, attributes = make_permutation(spec, value, perm, self._scope)
             self._permuted[key] = self.make(None, spec, list(operands), attributes, 1)[0]
