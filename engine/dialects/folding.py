@@ -96,7 +96,9 @@ def _read_operand(value: ir.Value, typing: ir.Value | None) -> np.ndarray[Any, A
     return read_initializer(value)
 
 
-def fold_extents(node: ir.Node, opset: int) -> Sequence[Elements] | None:
+def fold_extents(
+    node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred]
+) -> Sequence[Elements] | None:
     """Compute the results of a node that reads the extents of its operand alone; None where they are not all known.
 
     What is not known does not matter where two numbers in its place lead to the same.
@@ -104,10 +106,8 @@ def fold_extents(node: ir.Node, opset: int) -> Sequence[Elements] | None:
     shape = None if node.inputs[0] is None else node.inputs[0].shape
     if shape is None:
         return None
-    one, other = (
-        evaluate(node, [np.broadcast_to(np.False_, [n if isinstance(n, int) else guess for n in shape])], opset)
-        for guess in (2, 3)
-    )
+    guesses = [np.broadcast_to(np.False_, [n if isinstance(n, int) else guess for n in shape]) for guess in (2, 3)]
+    one, other = (compute_results(node, spec, [array], inferred) or evaluate(node, [array], opset) for array in guesses)
     if one is None or other is None or not all(map(np.array_equal, one, other)):
         return None
     return one

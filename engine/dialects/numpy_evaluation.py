@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -30,6 +31,13 @@ def _divide(left: Array, right: Array) -> Array | None:
     return np.asarray(quotient + ((rest != 0) & ((left < 0) != (right < 0))).astype(left.dtype))
 
 
+def _divide_with_rest(left: Array, right: Array) -> Array | None:
+    """What is left of quotients of integers that are not negative; of others, options and types decide."""
+    if left.dtype.kind not in "iu" or (left < 0).any() or (right <= 0).any():
+        return None
+    return np.asarray(np.mod(left, right))
+
+
 def _count(start: Array, limit: Array, step: Array) -> Array | None:
     """Integers from one on, in steps; None for real numbers, whose last one depends on rounding."""
     if start.dtype.kind not in "iu" or not step.all():
@@ -53,6 +61,9 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "not": np.logical_not,
     "square root": np.sqrt,
     "choice": np.where,
+    "rest": _divide_with_rest,
+    "greatest": lambda *numbers: functools.reduce(np.maximum, numbers),
+    "least": lambda *numbers: functools.reduce(np.minimum, numbers),
     "sequence": _count,
 }
 
@@ -89,6 +100,8 @@ def _compute(
         return _apply(compute, operands)
     if facts.tells == "extents" and first is not None:
         return np.array(pick_extents(node, spec, first.shape), dtype)
+    if facts.tells == "count" and first is not None:
+        return np.array(first.size, dtype)
     if facts.computes == CONVERSION and first is not None:
         return _convert(first, dtype)
     if known and first is not None and ("view" in spec.traits or spec.role == "copy"):

@@ -91,7 +91,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = N
                     output.shape = make_shape(one.shape)
         folded = fold(node, spec, opset, inferred)
         if folded is None and spec.facts.quantization == _EXTENTS:
-            folded = fold_extents(node, opset)
+            folded = fold_extents(node, spec, opset, inferred)
         if folded is None or (any(output.is_graph_output() for output in node.outputs) and module.depth):
             continue
         for output, elements in zip(node.outputs, folded, strict=True):

@@ -85,6 +85,21 @@ def test_choices_and_roots_are_those_of_the_reference(operands: list[Array]) -> 
     require_equal("Sqrt", [np.abs(operands[0]).astype(np.float32)])
 
 
+@given(draw_arrays(3), st.sampled_from(["Max", "Min"]))
+def test_the_greatest_and_the_least_are_those_of_the_reference(operands: list[Array], operator: str) -> None:
+    require_equal(operator, operands)
+
+
+@given(draw_arrays(2, "int64", least=0))
+def test_what_is_left_of_quotients_is_that_of_the_reference(operands: list[Array]) -> None:
+    require_equal("Mod", [operands[0], operands[1] + 1])
+
+
+def test_what_is_left_of_a_quotient_below_zero_is_left_to_the_reference() -> None:
+    found, _ = compute_both("Mod", [np.array([-3]), np.array([2])], fmod=1)
+    assert found is None
+
+
 @given(draw_arrays(1), st.sampled_from((*NUMBERS, "bool", "int8", "uint8")))
 def test_conversions_are_those_of_the_reference(operands: list[Array], dtype: str) -> None:
     numbers = np.abs(operands[0]) if dtype == "uint8" else operands[0]
