@@ -59,10 +59,7 @@ def encode(output: Output, recorded: bool = True) -> Encoded:
             if key in around:
                 model.meta[key] = around[key]
         if "signatures" in around:
-            known = around["signatures"]
-            model.meta["signatures"] = tuple(
-                _renew_signature(one, named, results) if one.subgraph == 0 else one for one in known
-            )
+            model.meta["signatures"] = tuple(_renew_signature(one, named, results) for one in around["signatures"])
     catalogue = Catalogue({output.dialect.name: output.dialect})
     return Encoded(list(tflite_writer.write_parts(model, catalogue, recorded=recorded)))
 

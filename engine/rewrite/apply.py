@@ -296,11 +296,8 @@ class Applier:
             frame = self._make_frame(rule, bindings, Budget())
             if check_clauses(rule, frame, misses):
                 none = choose_template(rule, frame) is None
-                why = (
-                    explain_no_template(rule, frame)
-                    if none
-                    else "what it makes would be computed from itself, or has another shape"
-                )
+                unfit = "what it makes would be computed from itself, of another shape or of a type without a kernel"
+                why = explain_no_template(rule, frame) if none else unfit
                 misses.append(Reason(rule.name, rule.span, why))
 
         try:

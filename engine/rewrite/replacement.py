@@ -38,12 +38,11 @@ def make_known_result(scope: Scope, span: Span, old: ir.Value, value: Any) -> ir
 
 def has_another_shape(old: ir.Value, new: ir.Value) -> bool:
     """Whether a value is known to have another rank, or another extent, than the one that it is to replace."""
-    was, now = read_extents(old), read_extents(new)
-    if was is None or now is None:
-        return False
-    return len(was) != len(now) or any(
-        isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(was, now, strict=True)
-    )
+    try:
+        merge(read_extents(old), read_extents(new))
+    except InferenceError:
+        return True
+    return False
 
 
 def note_extents(old: ir.Value, new: ir.Value, order: Sequence[int]) -> None:
