@@ -584,6 +584,26 @@ def test_all_that_the_delegate_can_take_has_the_form_that_it_takes(interpreter: 
     assert not left & operators(model)
 
 
+def test_a_line_between_codes_is_made_of_what_the_delegate_takes(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["a"]),
+        helper.make_node("DequantizeLinear", ["a", "s", "z"], ["b"]),
+        helper.make_node("HardSigmoid", ["b"], ["c"], alpha=1 / 6, beta=0.5),
+        helper.make_node("QuantizeLinear", ["c", "t", "k"], ["d"]),
+        helper.make_node("DequantizeLinear", ["d", "t", "k"], ["y"]),
+    ]
+    constants = {
+        "s": np.array(0.0625, np.float32),
+        "z": np.array(3, np.int8),
+        "t": np.array(1 / 256, np.float32),
+        "k": np.array(-128, np.int8),
+    }
+    x = draw(1, 3, 5, 6, low=-5, high=5)
+    model = make(nodes, {"x": x}, ["y"], constants)
+    agree(model, {"x": x}, interpreter, 1.01 / 256)
+    assert operators(model) == {"QUANTIZE", "MUL", "ADD", "DEQUANTIZE"}
+
+
 @pytest.mark.parametrize(("layer", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
 def test_recurrent_layers_of_one_step_are_no_loops(layer: str, gates: int, interpreter: Interpreter) -> None:
     node = helper.make_node(layer, ["x", "w", "r", "b"], ["y", "h"], hidden_size=5)
