@@ -59,12 +59,12 @@ def encode(output: Output, recorded: bool = True) -> Encoded:
             if key in around:
                 model.meta[key] = around[key]
         if "signatures" in around:
-            model.meta["signatures"] = tuple(_renew_signature(one, named, results) for one in around["signatures"])
+            model.meta["signatures"] = tuple(_update_signature(one, named, results) for one in around["signatures"])
     catalogue = Catalogue({output.dialect.name: output.dialect})
     return Encoded(list(tflite_writer.write_parts(model, catalogue, recorded=recorded)))
 
 
-def _renew_signature(signature: Signature, named: Mapping[str, str], results: Mapping[str, str]) -> Signature:
+def _update_signature(signature: Signature, named: Mapping[str, str], results: Mapping[str, str]) -> Signature:
     """A signature whose outputs have other names in the graph; of a part of the graph it has the inputs and outputs."""
     if signature.subgraph:
         return signature

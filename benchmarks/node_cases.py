@@ -60,7 +60,7 @@ def side_inputs(case: Any, all_of_them: bool = False) -> dict[str, np.ndarray]:
     for place, (value, content) in enumerate(zip(graph.input, given, strict=False)):
         array = _array(content)
         says_how_many = array.ndim == 0 or (array.ndim == 1 and array.dtype.kind in "iu")
-        if (place or array.ndim == 0) if all_of_them else (place and says_how_many):
+        if (place and (all_of_them or says_how_many)) or (all_of_them and array.ndim == 0):
             found[value.name] = array
     return found
 

@@ -15,6 +15,7 @@ from ..conversion.compiled_rules import Prepared
 from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
 from ..engine.dialects.onnx_schemas import find_schema
+from ..engine.dialects.operators import Dialect
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.views import QUANTIZE
 from ..engine.passes.pass_list import convert_graph
@@ -66,25 +67,29 @@ class SelfCheck:
 
     def _require_ranks(self, step: Step, arrays: Sequence[Array], opset: int) -> None:
         """Raise Rejected where the runtime makes results of other ranks than the standard says, as of no axes."""
-        blanks = tuple(UnknownResult(f"result_{place}") for place in range(len(arrays)))
-        dialect = compiled_rules.prepare(self._rules, None).pack.catalogue.find_dialect(REFERENCE)
-        node = make_graph([step], blanks, dialect).node(0)
+        node = self._make_graph(step, len(arrays)).node(0)
         if step.graphs or find_schema(node.op_type, opset, node.domain) is None:
             return
         for said, array in zip(infer(node, opset), arrays, strict=True):
             if said.shape is not None and len(said.shape) != array.ndim:
                 raise Rejected(f"a result has rank {array.ndim}, and {len(said.shape)} by the standard")
 
+    def _make_graph(self, step: Step, count: int) -> ir.Graph:
+        """A graph of a step on its own, whose results nobody knows yet."""
+        return make_graph([step], tuple(UnknownResult(f"result_{place}") for place in range(count)), self._dialect)
+
+    @property
+    def _dialect(self) -> Dialect:
+        return compiled_rules.prepare(self._rules, None).pack.catalogue.find_dialect(REFERENCE)
+
     def draft(self, step: Step, count: int, opset: int) -> bytes:
         """Write a step on its own, whose results nobody knows yet; raises Rejected where it is no model."""
-        blanks = tuple(UnknownResult(f"result_{place}") for place in range(count))
-        dialect = compiled_rules.prepare(self._rules, None).pack.catalogue.find_dialect(REFERENCE)
-        named = make_graph([step], blanks, dialect)
+        named = self._make_graph(step, count)
         try:
             for value, (dtype, shape) in zip(named.outputs, _describe(step, named.node(0), opset), strict=True):
                 value.type = None if dtype is None else ir.TensorType(dtype)
                 value.shape = None if shape is None else ir.Shape(shape)
-            return write_model(named, [blank.name for blank in blanks], dialect, opset)
+            return write_model(named, [value.name or "" for value in named.outputs], self._dialect, opset)
         except (RewriteError, InferenceError) as error:
             raise Rejected(f"{error}") from error
 
@@ -218,7 +223,7 @@ def _is_old_kernel_missing(error: str) -> bool:
     return found is not None and int(found["since"]) < _LISTED
 
 
-def is_without_kernel(step: Step, error: str) -> bool:
+def is_kernel_missing(step: Step, error: str) -> bool:
     """Whether the runtime says that it has no kernel for an operator, not even for one of single precision."""
     first = next(iter(step.reads), None)
     return _NO_KERNEL.search(error) is not None and first is not None and first.dtype == ir.DataType.FLOAT

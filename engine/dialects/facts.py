@@ -144,11 +144,13 @@ class OperatorFacts:
         Literal["==", "<", "<=", ">", ">="] | None, "The sign that stands for what it tells of two numbers"
     ] = None
     computes: Annotated[
-        Literal["and", "or", "not", "square root", "choice", "sequence", "conversion", "rest", "greatest", "least"]
+        Literal[
+            "and", "or", "not", "square root", "choice", "sequence", "conversion", "remainder", "maximum", "minimum"
+        ]
         | None,
         "What it makes of elements, where no sign says it: a truth value, a root, the second or third operand as the"
         " first says, integers from the first operand to the second in steps of the third, the first operand in"
-        " another type, what is left of a quotient, or the greatest or least of all operands",
+        " another type, the remainder of a quotient, or the maximum or minimum of all operands",
     ] = None
 
     # the order of axes

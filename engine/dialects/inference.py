@@ -203,7 +203,7 @@ def merge(first: Extents | None, second: Extents | None) -> Extents | None:
     return tuple(merged)
 
 
-def renew(known: Extents | None, found: Extents) -> Extents:
+def update_extents(known: Extents | None, found: Extents) -> Extents:
     """What was known of a shape together with what has been inferred, which holds where they contradict each other."""
     try:
         return merge(known, found) or found

@@ -31,8 +31,8 @@ def _divide(left: Array, right: Array) -> Array | None:
     return np.asarray(quotient + ((rest != 0) & ((left < 0) != (right < 0))).astype(left.dtype))
 
 
-def _divide_with_rest(left: Array, right: Array) -> Array | None:
-    """What is left of quotients of integers that are not negative; of others, options and types decide."""
+def _compute_remainder(left: Array, right: Array) -> Array | None:
+    """Remainders of integers that are not negative; None for others, of which options and types decide."""
     if left.dtype.kind not in "iu" or (left < 0).any() or (right <= 0).any():
         return None
     return np.asarray(np.mod(left, right))
@@ -61,9 +61,9 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "not": np.logical_not,
     "square root": np.sqrt,
     "choice": np.where,
-    "rest": _divide_with_rest,
-    "greatest": lambda *numbers: functools.reduce(np.maximum, numbers),
-    "least": lambda *numbers: functools.reduce(np.minimum, numbers),
+    "remainder": _compute_remainder,
+    "maximum": lambda *numbers: functools.reduce(np.maximum, numbers),
+    "minimum": lambda *numbers: functools.reduce(np.minimum, numbers),
     "sequence": _count,
 }
 

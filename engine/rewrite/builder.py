@@ -64,8 +64,7 @@ class Builder:
         settle: Settle | None = None,
     ) -> None:
         self._scope, self._root, self._dialects, self._opset = scope, root, dialects, opset
-        self._budget = budget or Budget()
-        self._settle = settle
+        self._budget, self._settle = budget or Budget(), settle
         self._counts: dict[int, int] = {}
         self._parameters: set[ir.Value] = set()
         self._permuted: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
@@ -268,19 +267,21 @@ class Builder:
 
     def permute(self, value: ir.Value, perm: Sequence[int]) -> ir.Value:
         """A value with its axes in another order."""
-        key = value, tuple(perm)
         if list(perm) == sorted(perm):
             return value
-        if key not in self._permuted and NUMBERS in value.meta:
-            self.nodes.append(made := permute_dequantized(value, perm, self._scope))
-            self._permuted[key] = made.outputs[0]
-        elif key not in self._permuted and (constant := permute_constant(value, perm, self._scope)) is not None:
-            self._permuted[key] = constant
-        elif key not in self._permuted:
-            spec = self._dialects[-1].find_role("permute", self._opset)
-            operands, attributes = make_permutation(spec, value, perm, self._scope)
-            self._permuted[key] = self.make(None, spec, list(operands), attributes, 1)[0]
+        key = value, tuple(perm)
+        if key not in self._permuted:
+            self._permuted[key] = self._permute(value, perm)
         return self._permuted[key]
+
+    def _permute(self, value: ir.Value, perm: Sequence[int]) -> ir.Value:
+        if NUMBERS in value.meta:
+            self.nodes.append(made := permute_dequantized(value, perm, self._scope))
+            return made.outputs[0]
+        if (constant := permute_constant(value, perm, self._scope)) is not None:
+            return constant
+        spec = self._dialects[-1].find_role("permute", self._opset)
+        return self.make(None, spec, *make_permutation(spec, value, perm, self._scope), 1)[0]
 
     # ---- nodes
 
@@ -374,9 +375,8 @@ class Builder:
         ]
 
     def _convert(self, value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
-        target = self._dialects[-1]
-        spec = target.find_role("convert", self._opset)
-        return self.make(None, spec, [value], [name_type(target, spec, dtype)], 1)[0]
+        spec = self._dialects[-1].find_role("convert", self._opset)
+        return self.make(None, spec, [value], [name_type(self._dialects[-1], spec, dtype)], 1)[0]
 
     def _inherit(self, node: ir.Node) -> bool:
         """A rebuilt node has the type of that which it replaces, its shape where rules infer; whether it is one."""

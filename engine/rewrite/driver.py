@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..base.errors import ModelError, Reason, RewriteError
 from ..base.names import Scope
-from ..dialects.inference import InferenceError, infer, make_shape, read_extents, renew
+from ..dialects.inference import InferenceError, infer, make_shape, read_extents, update_extents
 from .apply import RULE, SOURCE, Applier, Outcome
 from .edits import Edits
 from .rules import Rule, RuleSet, Settle
@@ -128,7 +128,7 @@ class Driver:
             raise ModelError(f"{where}: what the model says of its operands does not fit: {error}") from error
         for result, inferred in zip(node.outputs, found, strict=True):
             if inferred.shape is not None:
-                result.shape = make_shape(renew(read_extents(result), inferred.shape))
+                result.shape = make_shape(update_extents(read_extents(result), inferred.shape))
 
     def _run_until_done(self) -> None:
         first = self._edits.list_nodes()

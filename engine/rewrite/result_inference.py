@@ -16,7 +16,7 @@ from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.startup import dataclass, replace
 from ..dialects.conversions import find_named_type
-from ..dialects.inference import SHAPE_DATA, Extents, make_shape, read_extents, renew
+from ..dialects.inference import SHAPE_DATA, Extents, make_shape, read_extents, update_extents
 from ..expressions.functions import DTYPES
 from .driver import Driver
 from .rules import RuleSet
@@ -61,7 +61,7 @@ class ResultInference:
             if result.dtype is not None:
                 output.type = ir.TensorType(result.dtype)
             if result.shape is not None:
-                output.shape = make_shape(renew(read_extents(output), result.shape))
+                output.shape = make_shape(update_extents(read_extents(output), result.shape))
         return None
 
     def _make_key(self, node: ir.Node) -> Any:
