@@ -21,7 +21,7 @@ class Prepared:
 
 
 @functools.lru_cache(maxsize=8)
-def _pack(rules: tuple[str, ...], stamp: str) -> loader.Pack | RuleError:
+def _pack(rules: tuple[str, ...], stamp: tuple[str, ...]) -> loader.Pack | RuleError:
     """Packs, or their mistakes: neither is looked for again before a file changes."""
     try:
         return loader.load(rules)
@@ -42,7 +42,7 @@ def prepare(
 
 @functools.lru_cache(maxsize=64)  # as many as there are opsets, for a few sets of packs
 def _prepare(
-    rules: tuple[str, ...], opset: int | None, skip: tuple[str, ...], only: tuple[str, ...], stamp: str
+    rules: tuple[str, ...], opset: int | None, skip: tuple[str, ...], only: tuple[str, ...], stamp: tuple[str, ...]
 ) -> Prepared:
     pack = _pack(rules, stamp)
     if isinstance(pack, RuleError):

@@ -13,6 +13,7 @@ from ..syntax import tree
 from ..syntax.tree_traversal import walk
 from .frame import Emitter, Frame, Located
 from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported, convert_to_python
+from .invariants import take_out_invariants
 from .memo import is_small, list_inputs, make_key, may_visit_elements, memoize
 from .values import ARITHMETIC, ORDER, has_item, is_same, list_items, read_number, read_truth, take_item
 
@@ -178,19 +179,20 @@ def _get_emitter(frame: Frame) -> Emitter:
 
 
 def _compile_comprehension(expression: tree.Comprehension) -> Code:
-    item, source = _compile(expression.item), _compile(expression.source)
+    source, names = _compile(expression.source), expression.names
     condition = None if expression.condition is None else _compile(expression.condition)
-    names = expression.names
+    body, invariants = take_out_invariants(expression.item, frozenset(names))
+    item, codes = _compile(body), [(name, _compile(part)) for name, part in invariants.items()]
 
     def run(frame: Frame) -> list[Any]:
-        found = []
+        found: list[Any] = []
+        constant: dict[str, Any] = {}
         for drawn in list_items(source(frame)):
-            frame.budget.spend_step()
-            parts = [drawn] if len(names) == 1 else list_items(drawn)
-            if len(parts) != len(names):
-                raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
-            inner = frame.make_inner({**frame.values, **dict(zip(names, parts, strict=True))})
+            inner = frame.make_inner({**frame.values, **_bind_item(frame, names, drawn)})
             if condition is None or read_truth(condition(inner)):
+                if codes:  # at the first item, as there may be none
+                    constant = constant or {name: code(frame) for name, code in codes}
+                    inner.values.update(constant)
                 found.append(item(inner))
         return frame.budget.spend_items(found)
 
@@ -198,22 +200,29 @@ def _compile_comprehension(expression: tree.Comprehension) -> Code:
 
 
 def _fold(expression: tree.Fold) -> Code:
-    start, source, body = _compile(expression.start), _compile(expression.source), _compile(expression.body)
-    names = expression.names
+    start, source = _compile(expression.start), _compile(expression.source)
+    names, total = expression.names, expression.total
+    body, invariants = take_out_invariants(expression.body, frozenset((*names, total)))
+    step, codes = _compile(body), [(name, _compile(part)) for name, part in invariants.items()]
 
     def run(frame: Frame) -> Any:
-        total = start(frame)
-        for drawn in list_items(source(frame)):
-            frame.budget.spend_step()
-            parts = [drawn] if len(names) == 1 else list_items(drawn)
-            if len(parts) != len(names):
-                raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
-            total = body(
-                frame.make_inner({**frame.values, expression.total: total, **dict(zip(names, parts, strict=True))})
-            )
-        return total
+        found = start(frame)
+        items = list_items(source(frame))
+        outer = {**frame.values, **{name: code(frame) for name, code in codes}} if items and codes else frame.values
+        for drawn in items:
+            found = step(frame.make_inner({**outer, total: found, **_bind_item(frame, names, drawn)}))
+        return found
 
     return run
+
+
+def _bind_item(frame: Frame, names: Sequence[str], drawn: Any) -> dict[str, Any]:
+    """What the names of a loop stand for at one item; raises EvaluationError for an item of another length."""
+    frame.budget.spend_step()
+    parts = [drawn] if len(names) == 1 else list_items(drawn)
+    if len(parts) != len(names):
+        raise EvaluationError(f"{len(names)} names for items of length {len(parts)}")
+    return dict(zip(names, parts, strict=True))
 
 
 def _compile_result(call: tree.Call, result: str) -> Code:

@@ -26,15 +26,21 @@ class UnknownPackError(CallError):
 def read_folder_once(read: Callable[[Path], Found]) -> Callable[[Path], Found]:
     """A function that reads files of a pack's folder, and each folder once while files are held.
 
-    Those of a pack that comes with the program stay as they are while it runs.
+    Those of a pack that comes with the program are read once for all conversions.
     """
     held, kept = read_once(read), functools.cache(read)
 
     @functools.wraps(read)
     def ask(folder: Path) -> Found:
-        return kept(folder) if folder.parent == BUILT_IN else held(folder)
+        return kept(folder) if _is_own(folder) else held(folder)
 
     return ask
+
+
+@functools.cache
+def _is_own(folder: Path) -> bool:
+    """Whether a folder is one of those that come with the program, which stay as they are while it runs."""
+    return folder.parent == BUILT_IN
 
 
 def find_folders(names: Sequence[str]) -> list[Path]:
@@ -42,13 +48,22 @@ def find_folders(names: Sequence[str]) -> list[Path]:
     return [find_folder(name) for name in names]
 
 
-@read_once
 def find_folder(name: str) -> Path:
     """The folder of a pack given by built-in name, path or entry point; raises CallError for an unknown one."""
+    return _find_built_in(name) or _find_others(name)
+
+
+@functools.cache
+def _find_built_in(name: str) -> Path | None:
+    """The folder of a pack that comes with the program; None where none has the name."""
+    named = name.strip(".") and os.sep not in name and (BUILT_IN / name).is_dir()
+    return BUILT_IN / name if named else None
+
+
+@read_once
+def _find_others(name: str) -> Path:
     if not name:
         raise CallError("an empty name is none of a pack")
-    if name.strip(".") and os.sep not in name and (BUILT_IN / name).is_dir():
-        return BUILT_IN / name
     if Path(name).is_dir():
         return Path(name)
     from importlib import metadata, util  # takes longer than to load all rules, and most packs are folders

@@ -69,13 +69,16 @@ def load(names: Sequence[str]) -> Pack:
 
 
 @read_once
-def make_stamp(names: tuple[str, ...]) -> str:
-    """What changes when a file of some packs does, as far as their folders tell: a digest of times and sizes."""
-    states = [_list_states(path) for path in find_folders(names)]
-    return hashlib.sha256(f"{states}".encode()).hexdigest()
+def make_stamp(names: tuple[str, ...]) -> tuple[str, ...]:
+    """What changes when a file of some packs does, as far as their folders tell: digests of times and sizes."""
+    return tuple(_make_stamp(path) for path in find_folders(names))
 
 
 @read_folder_once
+def _make_stamp(folder: Path) -> str:
+    return hashlib.sha256(f"{_list_states(folder)}".encode()).hexdigest()
+
+
 def _list_states(folder: Path) -> list[tuple[str, int, int]]:
     """The files of a pack with their times and sizes; each conversion asks, and `Path.glob` takes ten times as long."""
     found, left = [], [os.fspath(folder)]
