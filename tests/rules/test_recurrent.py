@@ -6,7 +6,7 @@ import nnrewrite
 import numpy as np
 import pytest
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.verify import Interpreter
+from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
 from nnrewrite.verify.streaming import run_stream
@@ -57,6 +57,12 @@ def test_integer_cells_are_equal_code_for_code(operator: str, catalogue: Catalog
     for seed in range(CASES // 2):
         cell = integer_cell(operator, seed)
         assert apart(cell, catalogue, interpreter) == 0, f"{operator} {seed} {cell.options}"
+
+
+def test_integer_cells_without_codes_are_compared_with_real_ones(catalogue: Catalogue, interpreter: Interpreter) -> None:
+    source, _ = integer_cell("UNIDIRECTIONAL_SEQUENCE_LSTM", 0).model(catalogue)
+    made = nnrewrite.convert(source, float=True).SerializeToString()
+    assert compare_models(source, made, interpreter=interpreter).passed
 
 
 def test_filters_with_a_memory_of_codes_are_equal_code_for_code(catalogue: Catalogue, interpreter: Interpreter) -> None:
