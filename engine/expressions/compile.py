@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -261,9 +261,10 @@ def _compile_call(call: tree.Call) -> Code:
         return lambda frame: trait.name in frame.traits(operator(frame))
     if name in FUNCTIONS:
         compute = FUNCTIONS[name].call
+        only = arguments[0] if len(arguments) == 1 and not spreads[0] else None
 
         def apply(frame: Frame) -> Any:
-            found = compute(*values(frame))
+            found = compute(*values(frame)) if only is None else compute(only(frame))
             return frame.budget.spend_items(found) if type(found) is list else found
 
         return apply
@@ -278,13 +279,12 @@ def _compile_call(call: tree.Call) -> Code:
 
     if name[0].isupper():
         return make
-    marked = [argument.layout is not None or isinstance(argument.value, tree.Name) for argument in call.arguments]
-    defined = _Defined(name, call.arguments if any(marked) and not any(spreads) else ())
+    defined = _Defined(name, () if any(spreads) else call.arguments)
 
     def call_named(frame: Frame) -> Any:
         # A variable that stands for an operator goes before a definition of another file that happens to be called so.
-        called = name in frame.definitions and name not in frame.values
-        return defined(frame, values) if called else make(frame)
+        definition = None if name in frame.values else defined.find(frame)
+        return make(frame) if definition is None else defined.call(definition, frame, values(frame))
 
     return call_named
 
@@ -292,25 +292,35 @@ def _compile_call(call: tree.Call) -> Code:
 class _Defined:
     """A call of a definition, which keeps what it yielded: networks repeat themselves."""
 
-    __slots__ = ("_arguments", "_definition", "_kept", "_name", "_pure")
+    __slots__ = ("_arguments", "_definition", "_definitions", "_kept", "_name", "_named", "_pure")
 
-    def __init__(self, name: str, arguments: Sequence[tree.Argument] = ()) -> None:
-        self._name = name
-        #: those that may name the dimensions of what they stand for
-        self._arguments = arguments
+    def __init__(self, name: str, arguments: Sequence[tree.Argument]) -> None:
+        self._name, self._arguments = name, arguments
+        self._definitions: Mapping[str, tree.Definition] | None = None
         self._definition: tree.Definition | None = None
+        #: parameters whose arguments may name the dimensions of what they stand for: in the call, or by their own name
+        self._named: list[tuple[str, str | None, str]] = []
         self._pure = False
         self._kept: dict[Any, Any] = {}
 
-    def __call__(self, frame: Frame, values: Callable[[Frame], list[Any]]) -> Any:
+    def find(self, frame: Frame) -> tree.Definition | None:
+        """The definition that is called; None where there is none of this name."""
+        if frame.definitions is not self._definitions:
+            self._definitions = frame.definitions
+            found = frame.definitions.get(self._name)
+            if found is not None and found is not self._definition:
+                self._pure = is_computation(found, frame.definitions)
+                self._named = list(self._list_named(found.parameters))
+                self._kept.clear()
+            self._definition = found
+        return self._definition
+
+    def call(self, definition: tree.Definition, frame: Frame, given: list[Any]) -> Any:
+        """What a definition yields of some arguments."""
         frame.budget.spend_step()
-        definition, opset = frame.definitions[self._name], frame.values[OPSET]
-        if definition is not self._definition:
-            self._definition, self._pure = definition, is_computation(definition, frame.definitions)
-            self._kept.clear()
-        given = values(frame)
-        layouts = self._find_layouts(frame, definition.parameters)
-        key = make_key([opset, *given]) if self._pure else None
+        opset = frame.values[OPSET]
+        layouts = self._find_layouts(frame.layouts) if frame.layouts and self._named else {}
+        key = make_key([*given, opset]) if self._pure else None
         if key is not None:
             key = key, tuple(layouts.items())  # by which a constant's dimensions are named
             if key in self._kept:
@@ -324,16 +334,16 @@ class _Defined:
             self._kept[key] = found
         return found
 
-    def _find_layouts(self, frame: Frame, parameters: Sequence[str]) -> dict[str, str]:
-        """The names that dimensions of arguments have, which go with them."""
-        if not frame.layouts:
-            return {}
-        found = {}
+    def _list_named(self, parameters: Sequence[str]) -> Iterator[tuple[str, str | None, str]]:
         for parameter, argument in zip(parameters, self._arguments, strict=False):
-            known = frame.layouts.get(argument.value.name) if isinstance(argument.value, tree.Name) else None
-            if layout := argument.layout or known:
-                found[parameter] = layout
-        return found
+            name = argument.value.name if isinstance(argument.value, tree.Name) else ""
+            if argument.layout or name:
+                yield parameter, argument.layout, name
+
+    def _find_layouts(self, known: Mapping[str, str]) -> dict[str, str]:
+        """The names that dimensions of arguments have, which go with them."""
+        found = ((parameter, layout or known.get(name)) for parameter, layout, name in self._named)
+        return {parameter: layout for parameter, layout in found if layout}
 
 
 def is_computation(definition: tree.Definition, definitions: Mapping[str, tree.Definition]) -> bool:

@@ -41,8 +41,13 @@ def make_key(value: Any) -> Any:
         return None if value.size <= _FEW else (kind, _hash_elements(value))
     if kind is not list:
         return None
-    parts = tuple([make_key(item) for item in value])
-    return None if None in parts else parts
+    parts = []
+    for item in value:
+        part = (type(item), item) if type(item) in SCALARS else make_key(item)
+        if part is None:
+            return None
+        parts.append(part)
+    return tuple(parts)
 
 
 def is_small(value: Any) -> bool:

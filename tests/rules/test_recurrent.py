@@ -59,7 +59,7 @@ def test_integer_cells_are_equal_code_for_code(operator: str, catalogue: Catalog
         assert apart(cell, catalogue, interpreter) == 0, f"{operator} {seed} {cell.options}"
 
 
-def test_integer_cells_without_codes_are_compared_with_real_ones(catalogue: Catalogue, interpreter: Interpreter) -> None:
+def test_integer_cells_without_codes_are_verified(catalogue: Catalogue, interpreter: Interpreter) -> None:
     source, _ = integer_cell("UNIDIRECTIONAL_SEQUENCE_LSTM", 0).model(catalogue)
     made = nnrewrite.convert(source, float=True).SerializeToString()
     assert compare_models(source, made, interpreter=interpreter).passed
