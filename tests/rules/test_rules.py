@@ -64,4 +64,7 @@ def test_rule(rules: tuple[str, ...], subject: Subject, oracles: dict[tuple[str,
     if problem:
         pytest.fail(problem, pytrace=False)
     if not tally.tried:
-        pytest.skip(f"the interpreter takes none of {tally.rejected.total()} draws: {tally.rejected.most_common(1)}")
+        pytest.fail(
+            f"nothing is tried: the interpreter takes none of {tally.rejected.total()} draws: {tally.rejected.most_common(1)}",
+            pytrace=False,
+        )
