@@ -110,7 +110,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         *rest,
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom, options.keep_all), across and not code),
         (fold, not across),
-        (CommonSubexpressions(constants=not across, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
+        (CommonSubexpressions(constants=not across, visits=Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *(
             [(PlaceTransposes(options.layout, options.outputs, copies=across), True)]
@@ -120,7 +120,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
         (fold, not across),
-        (CommonSubexpressions(constants=True, visits=Visit.MAIN if across else Visit.OUTSIDE_FIRST), True),
+        (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), True),
         (IntegerKernels(), across and rules.target.has_role(QUANTIZE_BY)),
         (CommonSubexpressions(), across and rules.target.has_role(QUANTIZE_BY)),  # of codes as well
         (KeepState(), across and rules.target.has_role(VARIABLE)),
