@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -98,7 +99,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         *([(Adapt(options.adapted), True)] if options.adapted is not None else []),
         (FloatInterface(), options.float_interface),
         (KeepFloat16(), options.keep_float16),
-        *([(State(list_passes(rules, PassOptions()), options.internal_state), True)] if options.state else []),
+        *([(State(_list_plain_passes(rules), options.internal_state), True)] if options.state else []),
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
         (Complex(), implied),
         (QuantizeDequantize(options.plain), implied),
@@ -131,6 +132,12 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (CheckExtents(resize), bool(options.extents)),
     ]
     return [one for one, wanted in steps if wanted]
+
+
+@functools.lru_cache(maxsize=8)
+def _list_plain_passes(rules: RuleSet) -> list[Pass]:
+    """The passes of a conversion without options, which keep nothing of one."""
+    return list_passes(rules, PassOptions())
 
 
 def list_names(rules: RuleSet) -> list[str]:
