@@ -44,14 +44,19 @@ def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
 
 def list_lineage(name: str) -> tuple[tuple[Path, frozenset[str]], ...]:
     """The folders of a pack and of those that it lies over, the lowest first, each with the rules left out of it."""
+    return _list_lineage(find_folder(name))
+
+
+@read_folder_once
+def _list_lineage(folder: Path) -> tuple[tuple[Path, frozenset[str]], ...]:
     without = frozenset[str]()
-    found = [(find_folder(name), without)]
+    found = [(folder, without)]
     while (header := read_header(found[0][0])) is not None and header.base is not None:
-        folder = BUILT_IN / header.base
-        if not folder.is_dir() or folder in [one for one, _ in found]:
+        below = BUILT_IN / header.base
+        if not below.is_dir() or below in [one for one, _ in found]:
             break
         without |= header.without
-        found.insert(0, (folder, without))
+        found.insert(0, (below, without))
     return tuple(found)
 
 
