@@ -43,7 +43,7 @@ class CommonSubexpressions:
             return
         if self.constants:
             merge_constants(module.graph)
-        merge_nodes(module.graph, module.target)
+        merge_nodes(module.graph, module.target, inner=module.depth > 0)
 
 
 def merge_constants(graph: ir.Graph) -> None:
@@ -94,8 +94,11 @@ def _merge(value: ir.Value, kept: ir.Value, graph: ir.Graph) -> None:
             del graph.initializers[value.name]  # nothing sweeps after this
 
 
-def merge_nodes(graph: ir.Graph, dialect: Dialect) -> None:
-    """Let the users of a node use an earlier one that computes the same of the same."""
+def merge_nodes(graph: ir.Graph, dialect: Dialect, inner: bool = False) -> None:
+    """Let the users of a node use an earlier one that computes the same of the same.
+
+    In an `inner` graph, the body of a node, what computes a result stays: each result is a value of its own there.
+    """
     known: dict[Hashable, list[ir.Node]] = {}
     for node in graph:
         # Nearly all nodes differ in these, so that attributes are seldom looked at.
@@ -107,7 +110,8 @@ def merge_nodes(graph: ir.Graph, dialect: Dialect) -> None:
             if others
             else None
         )
-        if earlier is None or not _is_shareable(node, dialect):
+        stays = inner and any(one.is_graph_output() for one in node.outputs)
+        if earlier is None or stays or not _is_shareable(node, dialect):
             others.append(node)
             continue
         for output, kept in zip(node.outputs, earlier.outputs, strict=True):

@@ -65,6 +65,6 @@ def test_rule(rules: tuple[str, ...], subject: Subject, oracles: dict[tuple[str,
         pytest.fail(problem, pytrace=False)
     if not tally.tried:
         pytest.fail(
-            f"nothing is tried: the interpreter takes none of {tally.rejected.total()} draws: {tally.rejected.most_common(1)}",
+            f"the interpreter takes none of {tally.rejected.total()} draws: {tally.rejected.most_common(1)}",
             pytrace=False,
         )

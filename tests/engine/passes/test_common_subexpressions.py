@@ -54,6 +54,15 @@ def test_what_reads_two_equal_nodes_is_shared_after_them(catalogue: Catalogue) -
     assert [node.op_type for node in made] == ["Exp", "Neg"]
 
 
+def test_results_of_a_body_stay_values_of_their_own(catalogue: Catalogue) -> None:
+    made = pair("Exp", {}, {})
+    second = [ir.Node("", "Neg", [value], num_outputs=1) for value in made.outputs]
+    made.extend(second)
+    made.outputs[:] = [node.outputs[0] for node in second]
+    merge_nodes(made, catalogue.find_dialect("onnx"), inner=True)
+    assert [node.op_type for node in made] == ["Exp", "Neg", "Neg"] and len({id(one) for one in made.outputs}) == 2
+
+
 def test_of_equal_constants_one_is_left(catalogue: Catalogue) -> None:
     x = ir.Value(name="x")
     constants = [ir.Value(name=f"c{i}", const_value=ir.tensor([1.0, float(i == 2)], name=f"c{i}")) for i in range(3)]
