@@ -13,7 +13,7 @@ from ..syntax import tree
 from ..syntax.tree_traversal import walk
 from .frame import Emitter, Frame, Located
 from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported, convert_to_python
-from .invariants import take_out_invariants
+from .invariants import hoist_invariants
 from .memo import is_small, list_inputs, make_key, may_visit_elements, memoize
 from .values import ARITHMETIC, ORDER, has_item, is_same, list_items, read_number, read_truth, take_item
 
@@ -181,7 +181,7 @@ def _get_emitter(frame: Frame) -> Emitter:
 def _compile_comprehension(expression: tree.Comprehension) -> Code:
     source, names = _compile(expression.source), expression.names
     condition = None if expression.condition is None else _compile(expression.condition)
-    body, invariants = take_out_invariants(expression.item, frozenset(names))
+    body, invariants = hoist_invariants(expression.item, frozenset(names))
     item, codes = _compile(body), [(name, _compile(part)) for name, part in invariants.items()]
 
     def run(frame: Frame) -> list[Any]:
@@ -202,7 +202,7 @@ def _compile_comprehension(expression: tree.Comprehension) -> Code:
 def _fold(expression: tree.Fold) -> Code:
     start, source = _compile(expression.start), _compile(expression.source)
     names, total = expression.names, expression.total
-    body, invariants = take_out_invariants(expression.body, frozenset((*names, total)))
+    body, invariants = hoist_invariants(expression.body, frozenset((*names, total)))
     step, codes = _compile(body), [(name, _compile(part)) for name, part in invariants.items()]
 
     def run(frame: Frame) -> Any:
@@ -261,10 +261,9 @@ def _compile_call(call: tree.Call) -> Code:
         return lambda frame: trait.name in frame.traits(operator(frame))
     if name in FUNCTIONS:
         compute = FUNCTIONS[name].call
-        only = arguments[0] if len(arguments) == 1 and not spreads[0] else None
 
         def apply(frame: Frame) -> Any:
-            found = compute(*values(frame)) if only is None else compute(only(frame))
+            found = compute(*values(frame))
             return frame.budget.spend_items(found) if type(found) is list else found
 
         return apply

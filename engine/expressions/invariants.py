@@ -1,4 +1,4 @@
-"""Parts of a loop's body that are the same for each item, so that they are computed once."""
+"""Loop-invariant code motion: parts of a loop's body that are the same for each item, computed once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from .functions import FUNCTIONS
 from .functions.registry import fail
 
 
-def take_out_invariants(body: tree.Expression, names: frozenset[str]) -> tuple[tree.Expression, dict[str, Any]]:
+def hoist_invariants(
+    body: tree.Expression, names: frozenset[str]
+) -> tuple[tree.Expression, dict[str, tree.Expression]]:
     """The body of a loop over some names, with names in place of what calls functions of none of them, and these parts.
 
-    Only what each turn computes is taken out: no branch of a condition, and nothing that makes nodes or fails.
+    Only what each turn computes is hoisted: no branch of a condition, and nothing that makes nodes or fails.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, tree.Expression] = {}
 
-    def take_out(part: Any) -> Any:
+    def hoist(part: Any) -> Any:
         if isinstance(part, tree.Conditional | tree.Comprehension | tree.Fold | tree.GraphOf):
             return part
         if isinstance(part, tree.Binary) and part.operator in ("and", "or"):
@@ -26,9 +28,9 @@ def take_out_invariants(body: tree.Expression, names: frozenset[str]) -> tuple[t
             name = f"invariant {len(found)}"  # which no rule can say
             found[name] = part
             return tree.Name(name, part.span)
-        return rebuild(part, take_out)
+        return rebuild(part, hoist)
 
-    return take_out(body), found
+    return hoist(body), found
 
 
 def _is_invariant(call: tree.Call, names: frozenset[str]) -> bool:

@@ -43,7 +43,7 @@ def make_key(value: Any) -> Any:
         return None
     parts = []
     for item in value:
-        part = (type(item), item) if type(item) in SCALARS else make_key(item)
+        part = make_key(item)
         if part is None:
             return None
         parts.append(part)

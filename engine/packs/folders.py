@@ -32,13 +32,13 @@ def read_folder_once(read: Callable[[Path], Found]) -> Callable[[Path], Found]:
 
     @functools.wraps(read)
     def ask(folder: Path) -> Found:
-        return kept(folder) if _is_own(folder) else held(folder)
+        return kept(folder) if _is_program_folder(folder) else held(folder)
 
     return ask
 
 
 @functools.cache
-def _is_own(folder: Path) -> bool:
+def _is_program_folder(folder: Path) -> bool:
     """Whether a folder is one of those that come with the program, which stay as they are while it runs."""
     return folder.parent == BUILT_IN
 
@@ -50,7 +50,7 @@ def find_folders(names: Sequence[str]) -> list[Path]:
 
 def find_folder(name: str) -> Path:
     """The folder of a pack given by built-in name, path or entry point; raises CallError for an unknown one."""
-    return _find_built_in(name) or _find_others(name)
+    return _find_built_in(name) or _find_external(name)
 
 
 @functools.cache
@@ -61,7 +61,8 @@ def _find_built_in(name: str) -> Path | None:
 
 
 @read_once
-def _find_others(name: str) -> Path:
+def _find_external(name: str) -> Path:
+    """The folder of a pack given by path or entry point; raises CallError for an unknown one."""
     if not name:
         raise CallError("an empty name is none of a pack")
     if Path(name).is_dir():

@@ -71,11 +71,12 @@ def load(names: Sequence[str]) -> Pack:
 @read_once
 def make_stamp(names: tuple[str, ...]) -> tuple[str, ...]:
     """What changes when a file of some packs does, as far as their folders tell: digests of times and sizes."""
-    return tuple(_make_stamp(path) for path in find_folders(names))
+    return tuple(_digest_states(path) for path in find_folders(names))
 
 
 @read_folder_once
-def _make_stamp(folder: Path) -> str:
+def _digest_states(folder: Path) -> str:
+    """A digest of the times and sizes of a pack's files."""
     return hashlib.sha256(f"{_list_states(folder)}".encode()).hexdigest()
 
 
