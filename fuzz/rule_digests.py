@@ -22,8 +22,8 @@ from .categories import list_categories
 
 #: the trait of operators that `activation` names an option of
 _ACTIVATED = "output_activation"
-#: facts by which constants are computed, which have tests of their own and change no rule
-_COMPUTED = frozenset({"computes", "between"})
+#: facts that change no rule and have tests of their own: by which constants are computed, and what grids kernels take
+_BESIDE_RULES = frozenset({"computes", "between", "finest"})
 _WORD = re.compile(r"\b[A-Za-z_][\w.]*")
 
 
@@ -140,7 +140,7 @@ def _list_facts(facts: OperatorFacts | OperatorTrials) -> dict[str, Any]:
     """The facts that ops.yaml says, in its order, those of a section among the others."""
     found: dict[str, Any] = {}
     for name in facts.said:
-        if name in _COMPUTED:
+        if name in _BESIDE_RULES:
             continue
         value = getattr(facts, name)
         found |= _list_facts(value) if isinstance(value, OperatorTrials) else {name: _make_plain(value)}

@@ -262,6 +262,11 @@ class OperatorFacts:
         "Types of codes whose kernel takes longer than real numbers between two conversions, so that models keep these",
         tuple[str, ...],
     ] = ()
+    finest: Annotated[
+        Mapping[str, int],
+        "By type of codes, to how many steps of the result a step of an operand comes at most: of more kernels abort or"
+        " overflow",
+    ] = field(default_factory=dict)
     products: Annotated[
         Mapping[str, tuple[str, ...]],
         "Operands whose scale is the product of others', each with these: biases",

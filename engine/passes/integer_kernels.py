@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -163,7 +163,7 @@ class _Kernels(CodedGraph):
             if not is_allowed(spec, position, codes.dtype):
                 return None
             found[position], grids[position] = codes, known
-        if not grids:
+        if not grids or not _has_kernel(own, grids.values(), spec.facts.finest.get(named)):
             return None
         if spec.facts.rounding is not None and (plan := self._plan_average(node, data[0], wanted[0])) is not None:
             return plan
@@ -255,6 +255,16 @@ class _Kernels(CodedGraph):
         if known == wanted:
             return codes
         return self.requantize(codes, wanted, dtype, node, before=True)
+
+
+def _has_kernel(results: Iterable[Quantization], operands: Iterable[Quantization], finest: int | None) -> bool:
+    """Whether a step of an operand comes to no more steps of a result than there is a kernel for, and the steps of all
+    operands to normal numbers of single precision beside each other, as kernels divide them."""
+    steps = [float(step) for one in operands for step in one.scale.flat]
+    if finest is None:
+        return True
+    coarse = all(max(steps) <= finest * float(one.scale.min()) for one in results)
+    return coarse and min(steps) >= 2 * max(steps) * float(np.finfo(np.float32).tiny)
 
 
 def _are_near(one: Quantization, other: Quantization) -> bool:

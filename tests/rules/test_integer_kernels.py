@@ -194,6 +194,31 @@ def test_quotients_are_real_as_their_kernel_for_codes_is_slow(interpreter: Inter
     assert Counter(made.report.target_operators) == {"QUANTIZE": 3, "DEQUANTIZE": 3, "DIV": 1}
 
 
+@pytest.mark.parametrize(
+    ("kind", "scales"), [("i8", (1e-6, 1e34, 1e34)), ("i8", (1.0, 1.0, 1e-6)), ("i16", (200.0, 200.0, 0.01))]
+)
+def test_sums_of_steps_too_far_apart_are_real_as_their_kernel_aborts(
+    kind: str, scales: tuple[float, float, float], interpreter: Interpreter
+) -> None:
+    """As where a mask of the least number is added to scores."""
+    model = Model(kind)
+    operands = [model.read("a", (2, 3), scales[0]), model.read("b", (2, 3), scales[1])]
+    model.nodes.append(helper.make_node("Add", operands, ["y"]))
+    model.quantize("y", scales[2])
+    made = nnrewrite.rewrite(model.serialize(), to="tflite")
+    assert Counter(made.report.target_operators) == {"QUANTIZE": 3, "DEQUANTIZE": 3, "ADD": 1}
+    assert isinstance(made.encoded, Encoded)
+    assert interpreter.run(made.encoded.encode(), [[np.zeros(shape, np.float32) for shape in model.inputs.values()]])
+
+
+def test_softmax_of_codes_of_16_bits_is_real_where_their_differences_overflow() -> None:
+    model = Model("i16")
+    model.nodes.append(helper.make_node("Softmax", [model.read("x", (3, 7), 2000.0)], ["y"]))
+    model.quantize("y", 0.0061)
+    made = nnrewrite.rewrite(model.serialize(), to="tflite")
+    assert Counter(made.report.target_operators) == {"QUANTIZE": 2, "DEQUANTIZE": 2, "SOFTMAX": 1}
+
+
 def test_codes_are_signed_where_weights_are_and_one_scale_names_the_first_axis(catalogue: Catalogue) -> None:
     """XNNPACK takes no other axis of one scale, and is faster with signed codes; what goes in and out is as it was."""
     constants = {
