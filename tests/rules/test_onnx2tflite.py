@@ -400,15 +400,44 @@ def test_updates_to_one_place_are_joined(operator: str, reduction: str, interpre
     agree(make([node], {"x": x}, ["y"], {"i": rows, "u": updates}), {"x": x}, interpreter)
 
 
-def test_transposed_convolutions_of_images_of_any_size(interpreter: Interpreter) -> None:
-    x, weights = draw(1, 4, 5, 6), draw(4, 3, 3, 3)
-    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], pads=[1, 0, 1, 1])
+def forget_extents(model: onnx.ModelProto, axes: Sequence[int]) -> onnx.ModelProto:
+    """The same model where only a run tells the extents of its inputs along some axes, and so of its outputs."""
+    for value in model.graph.input:
+        for axis in axes:
+            value.type.tensor_type.shape.dim[axis].dim_param = f"n{axis}"
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    return model
+
+
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize("extents", [(5,), (5, 6)])
+def test_transposed_convolutions_of_any_size(extents: tuple[int, ...], group: int, interpreter: Interpreter) -> None:
+    x, weights, count = draw(1, 4, *extents), draw(4, 3, *[3] * len(extents)), len(extents)
+    options = {"strides": [2] * count, "pads": [1] + [0] * (count - 1) + [1] * count, "group": group}
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], **options)
     model = make([node], {"x": x}, ["y"], {"w": weights})
-    for axis in (2, 3):
-        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"n{axis}"
-    del model.graph.output[0].type.tensor_type.shape.dim[2:]
-    del model.graph.output[0].type.tensor_type.shape.dim[:]
-    agree(model, {"x": x}, interpreter)
+    agree(forget_extents(model, range(2, 2 + count)), {"x": x}, interpreter)
+
+
+def test_boxes_of_an_unknown_number_are_all_looked_at(interpreter: Interpreter) -> None:
+    """Detectors that keep what scores well enough, and ask for as many boxes as there may ever be."""
+    corners = np.random.default_rng(3).uniform(0, 4, (1, 8, 2))
+    boxes = np.concatenate([corners, corners + 2], axis=2).astype(np.float32)
+    scores = np.random.default_rng(4).permutation(8).reshape(1, 1, 8).astype(np.float32) / 8
+    constants = {"most": np.array([2**63 - 1]), "overlap": np.array([0.3], np.float32)}
+    nodes = [
+        helper.make_node("Transpose", ["columns"], ["rows"], perm=[0, 2, 1]),
+        helper.make_node("NonMaxSuppression", ["rows", "scores", *constants], ["y"]),
+    ]
+    feeds = {"columns": boxes.transpose(0, 2, 1).copy(), "scores": scores}
+    agree(forget_extents(make(nodes, feeds, ["y"], constants), [2]), feeds, interpreter)
+
+
+def test_flatten_computes_extents_that_only_a_run_tells(interpreter: Interpreter) -> None:
+    x = draw(2, 3, 4, 5)
+    model = make([helper.make_node("Flatten", ["x"], ["y"], axis=2)], {"x": x}, ["y"])
+    agree(forget_extents(model, [0, 2]), {"x": x}, interpreter)
 
 
 def test_pads_may_be_computed(interpreter: Interpreter) -> None:
