@@ -262,10 +262,9 @@ class OperatorFacts:
         "Types of codes whose kernel takes longer than real numbers between two conversions, so that models keep these",
         tuple[str, ...],
     ] = ()
-    finest: Annotated[
+    step_ratio: Annotated[
         Mapping[str, int],
-        "By type of codes, to how many steps of the result a step of an operand comes at most: of more kernels abort or"
-        " overflow",
+        "By type of codes, the largest ratio of an operand's step to the result's: beyond it kernels abort or overflow",
     ] = field(default_factory=dict)
     products: Annotated[
         Mapping[str, tuple[str, ...]],

@@ -163,7 +163,7 @@ class _Kernels(CodedGraph):
             if not is_allowed(spec, position, codes.dtype):
                 return None
             found[position], grids[position] = codes, known
-        if not grids or not _has_kernel(own, grids.values(), spec.facts.finest.get(named)):
+        if not grids or not _are_steps_in_range(own, grids.values(), spec.facts.step_ratio.get(named)):
             return None
         if spec.facts.rounding is not None and (plan := self._plan_average(node, data[0], wanted[0])) is not None:
             return plan
@@ -257,13 +257,15 @@ class _Kernels(CodedGraph):
         return self.requantize(codes, wanted, dtype, node, before=True)
 
 
-def _has_kernel(results: Iterable[Quantization], operands: Iterable[Quantization], finest: int | None) -> bool:
-    """Whether a step of an operand comes to no more steps of a result than there is a kernel for, and the steps of all
-    operands to normal numbers of single precision beside each other, as kernels divide them."""
-    steps = [float(step) for one in operands for step in one.scale.flat]
-    if finest is None:
+def _are_steps_in_range(
+    results: Iterable[Quantization], operands: Iterable[Quantization], step_ratio: int | None
+) -> bool:
+    """Whether the steps of operands are at most so many times those of results, and normal numbers of single precision
+    beside each other, as kernels divide them."""
+    if step_ratio is None:
         return True
-    coarse = all(max(steps) <= finest * float(one.scale.min()) for one in results)
+    steps = [float(step) for one in operands for step in one.scale.flat]
+    coarse = all(max(steps) <= step_ratio * float(one.scale.min()) for one in results)
     return coarse and min(steps) >= 2 * max(steps) * float(np.finfo(np.float32).tiny)
 
 
