@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx.checker
 import onnx.shape_inference
@@ -32,9 +32,7 @@ def encode(output: Output) -> Encoded:
     imports = {} if origin is None else dict(origin.graph.opset_imports)
     graph.opset_imports.clear()
     graph.opset_imports.update({**imports, dialect.domain: output.opset})
-    for node in graph.all_nodes():
-        if node.domain != dialect.domain and node.domain not in imports:
-            graph.opset_imports[node.domain] = node.version or 1
+    _name_as_files_do(graph, dialect, imports)
     version = max(v for first, v in _IR_VERSIONS.items() if first <= output.opset)
     written = imports.get(dialect.domain, output.opset)
     if origin is not None:  # a runtime of an older opset reads no newer format
@@ -56,11 +54,24 @@ def encode(output: Output) -> Encoded:
     with time_part("checking"):
         known = all(type(v.type) is ir.TensorType and v.shape is not None for v in (*graph.inputs, *graph.outputs))
         # An operator that a runtime takes for one of the standard stays; the checker would refuse it.
-        if origin is None or all(
-            n.domain or find_schema(n.op_type, output.opset, "") is not None for n in graph.all_nodes()
-        ):
+        unknown = (n for n in graph.all_nodes() if not n.domain and find_schema(n.op_type, output.opset, "") is None)
+        if not any(origin is not None or n.op_type in dialect.facts.extensions for n in unknown):
             check(encoded.make_outline(), known and origin is None, origin is not None)
     return encoded
+
+
+def _name_as_files_do(graph: ir.Graph, dialect: Dialect, imports: Mapping[str, int]) -> None:
+    """Give nodes of other domains the names that files have for them; the graph imports these domains as the source
+    does, or at the first version that has all of them."""
+    for node in graph.all_nodes():
+        if node.domain == dialect.domain:
+            continue
+        spec = dialect.find_operator(node.op_type)
+        first = 1 if spec is None or spec.schema is None else spec.schema.since
+        wanted = max(first, node.version or 1, graph.opset_imports.get(node.domain, 1))
+        graph.opset_imports[node.domain] = imports.get(node.domain, wanted)
+        if spec is not None and spec.facts.called is not None:
+            node.op_type = spec.facts.called
 
 
 def _restore_interface(graph: ir.Graph, origin: ir.Model) -> None:

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from google.protobuf.message import Message
 from onnx_ir import serde
 
+from ..engine.base.constants import DECLARED
 from ..engine.dialects.inference import read_extents
 
 
@@ -104,6 +105,8 @@ class Encoder:
     def encode_value(self, value: ir.Value) -> bytes:
         """What is known of a value's type and shape."""
         kind, shape = value.type, value.shape
+        if kind is None and DECLARED in value.meta:
+            return _encode_text(_CALLED, value.name) + _encode_field(_TYPE, value.meta[DECLARED])
         if type(kind) is not ir.TensorType:
             return bytes(serde.serialize_value(value).SerializeToString())
         # A shape that never changes is known by itself, and kept so that no other takes its place.

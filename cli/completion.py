@@ -57,7 +57,7 @@ def offer_operators(ctx: click.Context, param: click.Parameter, text: str) -> li
     from ..engine.packs import loader as found
 
     pack = found.load(ctx.params.get("rules") or ("tflite2onnx",))
-    return _select_begun(pack.catalogue.find_dialect(pack.files[0].source).operators, text.upper())
+    return _select_begun(pack.catalogue.find_dialect(pack.source).operators, text.upper())
 
 
 def offer_rules(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:

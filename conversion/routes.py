@@ -42,8 +42,11 @@ def find_reading_rules(source: str) -> tuple[str, ...]:
 
 def _group_rules(source: str, rules: Sequence[str]) -> list[tuple[str, ...]]:
     steps: list[tuple[tuple[str, str] | None, list[str]]] = []
+    bases = {(below, read_pair(name)) for name in rules for below in headers.add_bases([name])[:-1]}
     for name in rules:
         pair = read_pair(name)
+        if pair is not None and any(name == below and pair != above for below, above in bases):
+            continue  # it comes along with what lies over it
         if steps and (pair is None or pair[0] == pair[1] or pair == steps[-1][0]):
             steps[-1][1].append(name)
         else:
@@ -56,10 +59,11 @@ def _group_rules(source: str, rules: Sequence[str]) -> list[tuple[str, ...]]:
 
 @functools.cache
 def _list_pairs() -> dict[str, tuple[str, str]]:
-    """The rule sets of the program that lead from one dialect to another, laid over no other, with the two."""
+    """The rule sets of the program that lead from one dialect to another, laid over none that does, with the two."""
     found: dict[str, tuple[str, str]] = {}
     for name in folders.list_built_in():
         pair = read_pair(name)
-        if pair is not None and pair[0] != pair[1] and len(headers.list_lineage(name)) == 1:
+        below = [read_pair(folder.name) for folder, _ in headers.list_lineage(name)[:-1]]
+        if pair is not None and pair[0] != pair[1] and pair not in below:
             found.setdefault(name, pair)
     return found

@@ -16,10 +16,11 @@ from google.protobuf.message import DecodeError
 from onnx_ir import serde
 from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
+from ..engine.base.constants import DECLARED
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.onnx_schemas import find_schema
-from ..engine.dialects.operators import Catalogue
+from ..engine.dialects.operators import Catalogue, map_called
 from .external_data import TensorFiles
 from .mapping import load
 from .onnx_graphs import list_nodes
@@ -71,11 +72,15 @@ def read(
         try:
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
+            _match_opsets(proto)
             inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
             spans = {one.name for one in catalogue.find_dialect("onnx").operators.values() if one.facts.span}
             model = _infer(inlined, name, not any(node.op_type in spans for node in list_nodes(inlined.graph)))
             _check_nodes(model, name, catalogue.find_dialect("onnx").facts.extensions)
-            interface = [serde.deserialize_value_info_proto(info, None) for info in proto.graph.output]
+            names = map_called(catalogue.find_dialect("onnx"))
+            for node in model.graph.all_nodes():
+                node.op_type = names.get((node.domain, node.op_type), node.op_type)
+            interface = [_read_output(info) for info in proto.graph.output]
             _check_interface(model, interface, name)
             _read_constants(model, files)
         except _MALFORMED as error:
@@ -125,6 +130,20 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
     return proto
 
 
+def _match_opsets(proto: onnx.ModelProto) -> None:
+    """Let functions of another opset be of the model's where their operators are the same in both: the inliner of onnx
+    leaves others as they are."""
+    versions = {one.domain: one.version for one in proto.opset_import}
+    for function in proto.functions:
+        nodes = [*list_nodes(onnx.GraphProto(node=function.node))]
+        for entry in function.opset_import:
+            wanted = versions.get(entry.domain, entry.version)
+            called = {node.op_type for node in nodes if node.domain == entry.domain}
+            forms = ([find_schema(name, at, entry.domain) for at in (entry.version, wanted)] for name in called)
+            if all(was and now and was.since_version == now.since_version for was, now in forms):
+                entry.version = wanted
+
+
 def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
     """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none.
 
@@ -149,7 +168,13 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
         output.ClearField("type")
     inferred = onnx.shape_inference.infer_shapes(bare, data_prop=follow)
     inferred.ir_version = proto.ir_version
+    for told in (*inferred.graph.value_info, *inferred.graph.output):
+        if _has_maps(told.type):
+            told.ClearField("type")
     model = serde.deserialize_model(inferred)
+    for output, declared in zip(model.graph.outputs, proto.graph.output, strict=True):
+        if _has_maps(declared.type):
+            output.meta[DECLARED] = declared.type.SerializeToString()
     known = {value.name for value in model.graph.inputs} | set(model.graph.initializers)
     known |= {value.name for node in model.graph for value in node.outputs}
     for value in model.graph.outputs:
@@ -166,6 +191,16 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
                 raise ModelError(f"{name}: malformed: node {reader} reads {operand.name}, which comes from nowhere")
     model.graph.sort()
     return model
+
+
+def _has_maps(kind: onnx.TypeProto) -> bool:
+    """Whether values of a type hold maps, for which a graph has no type."""
+    return kind.HasField("map_type") or (kind.HasField("sequence_type") and _has_maps(kind.sequence_type.elem_type))
+
+
+def _read_output(info: onnx.ValueInfoProto) -> ir.Value:
+    """An output as it is declared, by its name alone where its type is of maps."""
+    return ir.Value(name=info.name) if _has_maps(info.type) else serde.deserialize_value_info_proto(info, None)
 
 
 def _list_told_names(graph: onnx.GraphProto) -> dict[str, list[str | None]]:

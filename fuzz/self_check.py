@@ -16,6 +16,7 @@ from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
 from ..engine.dialects.onnx_schemas import find_schema
 from ..engine.dialects.operators import Dialect
+from ..engine.expressions.functions import DTYPES
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.views import QUANTIZE
 from ..engine.passes.pass_list import convert_graph
@@ -39,6 +40,8 @@ _PATIENCE = 0.5
 _MOST_ELEMENTS = 1 << 22
 #: the opset from which on ops.yaml lists the types that the runtime has kernels for
 _LISTED = 13
+#: the newest opset that the runtime has kernels of: ONNX Runtime 1.32
+_LAST = 27
 _NO_KERNEL = re.compile(r"Could not find an implementation for \w+\((?P<since>\d+)\)")
 
 
@@ -149,7 +152,7 @@ class SelfCheck:
             feeds = [value.content for value in case.inputs]
             actual = run_model(model, feeds, interpreter, _PATIENCE if _has_loops(case) else None, optimized)
         except VerificationError as error:
-            end = End.REFUSED if _is_old_kernel_missing(f"{error}") else End.FAILED
+            end = End.REFUSED if _is_kernel_unlisted(f"{error}") else End.FAILED
             return Finding(end, f"{said}{error}", fired, expected)
         wrong = _list_differences(case, expected, actual)
         return Finding(
@@ -193,8 +196,9 @@ def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType |
         return [(value.dtype, None) for value in step.graphs[0].yields[-len(node.outputs) :]]
     first = next((operand for operand in step.operands if operand is not None), None)
     dtype, shape = (None, None) if first is None else (first.dtype, first.content.shape)
-    if find_schema(node.op_type, opset, node.domain) is None:  # the older form of another
-        return [(dtype, None) for _ in node.outputs]
+    if find_schema(node.op_type, opset, node.domain) is None:  # of another domain, or the older form of another
+        said = [DTYPES[name] for name in step.operator.facts.yields]
+        return [(said[place] if place < len(said) else dtype, None) for place in range(len(node.outputs))]
     known = infer(node, opset)  # few have no inference
     return [(found.dtype or dtype, shape if found.shape is None else found.shape) for found in known]
 
@@ -217,10 +221,10 @@ def _bound_cancellation(value: Value, read: Sequence[Value]) -> float:
     return cancelled * max((float(one.max()) for one in real if one.size), default=0.0)
 
 
-def _is_old_kernel_missing(error: str) -> bool:
+def _is_kernel_unlisted(error: str) -> bool:
     """Whether the runtime says that it has no kernel for a type at an opset for which ops.yaml does not list them."""
     found = _NO_KERNEL.search(error)
-    return found is not None and int(found["since"]) < _LISTED
+    return found is not None and not _LISTED <= int(found["since"]) <= _LAST
 
 
 def is_kernel_missing(step: Step, error: str) -> bool:

@@ -149,7 +149,8 @@ def list_subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:
     found = []
     for file, rule in write_out(pack.files, known):
         reads = pack.catalogue.find_dialect(file.source if rule.stage in OF_SOURCE else file.target)
-        found.append(Subject(rule, reads, definitions, bounds, file.source != file.target))
+        written = pack.target if file.source == pack.source else file.target  # as what lies over it leads there
+        found.append(Subject(rule, reads, definitions, bounds, file.source != written))
     return found
 
 
@@ -186,10 +187,8 @@ class OpsetBounds:
 
     def list_of_rule(self, rule: tree.Rule) -> tuple[int, ...]:
         """Both sides of each opset that a rule compares with, or from which on a template of its exists, in order."""
-        first, catalogue = self._pack.files[0], self._pack.catalogue
-        builds = list_template_dialects(
-            rule.stage, catalogue.find_dialect(first.source), catalogue.find_dialect(first.target)
-        )
+        find_dialect = self._pack.catalogue.find_dialect
+        builds = list_template_dialects(rule.stage, find_dialect(self._pack.source), find_dialect(self._pack.target))
         low, high = self._pack.opsets
         turns = set()
         for template in rule.templates:

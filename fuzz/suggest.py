@@ -92,7 +92,7 @@ def suggest(
         share = now + (deadline - now) / (len(plans) - place)
         for value in _iterate_matches(draws, operator, pack, opset, share):
             rule = _write_rule(value, operator, draws)
-            header = f"over {rules[-1]} : {pack.files[0].source} -> {pack.files[0].target}"
+            header = f"over {rules[-1]} : {pack.source} -> {pack.target}"
             first = _find_first_opset(value, pack.opsets[0])
             text = f"ruleset suggested {header} opset {first}..{pack.opsets[1]} default {opset}"
             if is_sound(f"{text}\n\n{rule}", _name_rule(operator), [*draws, *fresh], interpreter, seed):
@@ -243,7 +243,7 @@ def _iterate_matches(
         if main.kind == "f":
             given = tuple(np.array(option, main) for option in options)
             leaves.append(Value(given, name, depends=False))
-    forms = list_forms(pack.catalogue.find_dialect(pack.files[0].target), opset, symbols, len(draws))
+    forms = list_forms(pack.catalogue.find_dialect(pack.target), opset, symbols, len(draws))
     wanted = [draw.result for draw in draws]
     for value in Search(forms, leaves, wanted, opset, deadline).iterate_levels(_NODES):
         if all(map(_is_equal, wanted, value.arrays)):

@@ -23,13 +23,17 @@ _TYPES = {"float": "float32", "double": "float64", "string": "object"}
 #: what metadata calls the state that a caller feeds back, before the name of the input
 STATE = "nnrewrite.state."
 
+#: how precisely the runtime multiplies by weights of few bits that it joins with their product, and single precision
+_FEW_BITS, _SINGLE = "session.qdq_matmulnbits_accuracy_level", "1"
+
 
 class Runtime:
     """A model loaded into ONNX Runtime's CPU provider; `threads` limits how many it computes with.
 
     With `profile`, a folder, the runtime writes there how long each node takes. Without `optimized` it runs the model
     as it is written, which takes the runtime's own rewriting out of what is compared. A `precise` one is kept from
-    products of bytes that saturate, as they do on some processors, where the runtime takes the model like that.
+    products of bytes that saturate, as they do on some processors, where the runtime takes the model like that, and
+    from rounding what it multiplies by weights of few bits.
 
     Raises VerificationError where the runtime refuses the model, or later fails to run it.
     """
@@ -45,7 +49,7 @@ class Runtime:
         require("onnxruntime")
         import onnxruntime
 
-        def load(source: bytes | str, precise: bool = False) -> Any:
+        def load(source: bytes | str, saturating: bool = True) -> Any:
             options = onnxruntime.SessionOptions()
             options.log_severity_level = 4
             options.intra_op_num_threads = threads
@@ -54,15 +58,17 @@ class Runtime:
             if profile is not None:
                 options.enable_profiling = True
                 options.profile_file_prefix = f"{profile / 'profile'}"
-            if precise:
+            if not saturating:
                 options.add_session_config_entry(PRECISE, "1")
+            if precise:
+                options.add_session_config_entry(_FEW_BITS, _SINGLE)
             return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
         source = model if isinstance(model, bytes) else os.fspath(model)
         self._session: Any = None
         if precise and can_saturate():
             with contextlib.suppress(Exception):  # some models are refused like that and taken as they are
-                self._session = load(unshare(source), precise=True)
+                self._session = load(unshare(source), saturating=False)
         try:
             self._session = self._session or load(source)
         except Exception as error:  # the runtime's exceptions have no common root but this

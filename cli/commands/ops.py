@@ -57,11 +57,11 @@ def command(rules: tuple[str, ...], target: str | None, form: str, as_json: bool
     if target is not None:
         click.echo("\n".join(_format_target(target, form)))
         return
-    from ...engine.packs import loader
+    from ...engine.packs import headers, loader
     from ...engine.passes.support import find_operator, survey_support
 
     pack = loader.load(rules)
-    found = survey_support(pack.files, pack.catalogue, loader.read_sources(rules))
+    found = survey_support(pack.files, pack.catalogue, loader.read_sources(headers.add_bases(rules)))
     if operator is not None:
         found = [find_operator(found, operator)]
     if as_json:

@@ -36,6 +36,8 @@ CONTENT = "content"
 ELEMENTS = "elements"
 #: the key under which a value whose elements are all equal holds the one
 FILL = "fill"
+#: the key under which an output holds its type as its file has it, where a graph has none for it
+DECLARED = "declared"
 #: values of more elements than these are not followed
 FOLLOWED = 128
 

@@ -231,6 +231,6 @@ def _read(proto: onnx.TypeProto) -> Inferred:
     found: list[int | str | None] = []
     for dim in tensor.shape.dim:
         # A name that inference makes up is one of its own, and no other value's.
-        text = dim.dim_param if not dim.dim_param.startswith("unk__") else None
+        text = dim.dim_param if not dim.dim_param.startswith(symbols.UNNAMED) else None
         found.append(dim.dim_value if dim.HasField("dim_value") else text or None)
     return Inferred(dtype, tuple(found))

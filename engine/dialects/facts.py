@@ -60,6 +60,9 @@ class OperatorFacts:
         Mapping[int, str],
         "Opsets up to which it meant something else, each with the name that rules have for what it was",
     ] = field(default_factory=dict)
+    called: Annotated[
+        str | None, "Its name in files, where rules have another for it: one of another domain has the name there"
+    ] = None
     names_variable: Annotated[
         str | None,
         "The option by which a handle says of which variable it is",

@@ -58,6 +58,21 @@ def find_schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema |
     return None if found.deprecated else found
 
 
+@functools.cache
+def find_last_version(name: str, domain: str) -> int:
+    """The last version of a domain at which an operator has a schema that is not deprecated; 0 where there is none."""
+    version = onnx.defs.onnx_opset_version()
+    while version:
+        try:
+            found = onnx.defs.get_schema(name, version, domain)
+        except onnx.defs.SchemaError:
+            return 0
+        if not found.deprecated:
+            return int(found.since_version)
+        version = found.since_version - 1
+    return 0
+
+
 def list_names(name: str) -> set[str]:
     """The operands, results and options that the standard operator `name` has or had; none where there is no such."""
     found: set[str] = set()

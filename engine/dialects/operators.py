@@ -15,7 +15,7 @@ import onnx_ir as ir
 from ..base.errors import RewriteError
 from ..base.startup import dataclass, field, replace
 from .facts import DialectFacts, ElementType, OperatorFacts
-from .onnx_schemas import Signature, find_schema, make_signature, read_signature
+from .onnx_schemas import Signature, find_last_version, find_schema, make_signature, read_signature
 
 #: the trait of operators that no file has: forms that rules give others before they lower them
 FORM = "form"
@@ -159,9 +159,12 @@ class Dialect:
     def find_operator(self, name: str, opset: int | None = None) -> OperatorSpec | None:
         """Find an operator by name; with `opset`, as its schema stood there. None where there is no such operator."""
         known = self.operators.get(name)
-        if not self.schemas or (known is not None and known.domain != self.domain):
+        if not self.schemas or (known is not None and known.domain != self.domain and known.operands):
             return known
-        return _read_schema(self, name, opset or onnx.defs.onnx_opset_version())
+        if known is not None and known.domain != self.domain:  # of another domain with schemas, whose last form counts
+            return _read_schema(self, name, find_last_version(name, known.domain))
+        found = _read_schema(self, name, opset or onnx.defs.onnx_opset_version())
+        return known if found is None and known is not None and known.operands else found  # only runtimes have it
 
     def find_by_code(self, code: int) -> OperatorSpec | None:
         """Find an operator by the number its file format gives it."""
@@ -227,6 +230,12 @@ class Catalogue:
         return None
 
 
+@functools.lru_cache(maxsize=16)
+def map_called(dialect: Dialect) -> Mapping[tuple[str, str], str]:
+    """The names in rules of operators that files call otherwise, by the domain and the name in files."""
+    return {(one.domain, one.facts.called): one.name for one in dialect.operators.values() if one.facts.called}
+
+
 def list_catalogue(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
     """All operators of a dialect by name, those of onnx.defs as they stand at an opset."""
     if not dialect.schemas:
@@ -244,12 +253,13 @@ def describe_operator(spec: OperatorSpec) -> Signature:
 
 @functools.cache
 def _read_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None:
-    found = find_schema(name, opset, dialect.domain)
+    known = dialect.operators.get(name)
+    domain = dialect.domain if known is None else known.domain
+    found = find_schema(name, opset, domain)
     if found is None:
         return None
     if found.since_version < opset:  # one object for all opsets at which it stands so
         return _read_schema(dialect, name, found.since_version)
-    known = dialect.operators.get(name)
     kinds = onnx.defs.OpSchema.FormalParameterOption
 
     def read_operands(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Operand, ...]:
@@ -258,13 +268,11 @@ def _read_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None
     options = {a.name: _read_attribute(a) for a in found.attributes.values()}
     taken = read_operands(found.inputs)
     facts = OperatorFacts() if known is None else _find_facts(known, dialect, opset)
-    stored = _list_stored(
-        taken, options, read_operands(onnx.defs.get_schema(name, dialect.domain).inputs), facts.former
-    )
+    stored = _list_stored(taken, options, read_operands(onnx.defs.get_schema(name, domain).inputs), facts.former)
     taken += tuple(Operand(name, not option.required) for name, option in stored.items())
     made = OperatorSpec(
         dialect.name,
-        dialect.domain,
+        domain,
         name,
         taken,
         read_operands(found.outputs),
@@ -275,7 +283,7 @@ def _read_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None
     )
     if known is None:
         return made
-    return replace(made, traits=known.traits, role=known.role, infix=known.infix)
+    return replace(made, traits=known.traits, role=known.role, infix=known.infix, unsupported=known.unsupported)
 
 
 def _find_facts(known: OperatorSpec, dialect: Dialect, opset: int) -> OperatorFacts:

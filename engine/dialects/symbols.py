@@ -10,6 +10,8 @@ Symbol = int | str
 #: coefficients by the names, in order, whose product they stand before; a number stands before no name
 Polynomial = Mapping[tuple[str, ...], int]
 
+#: what the names begin with that inference makes up for extents which have none
+UNNAMED = "unk__"
 #: what polynomials are not followed beyond, in terms
 _MOST = 32
 #: a polynomial as this module writes it; a name that only looks like one stands for itself
@@ -62,11 +64,16 @@ def divide_exactly(a: Symbol, b: Symbol) -> Symbol | None:
 
 
 def find_sign(a: Symbol) -> int | None:
-    """1 for what is positive where extents are, 0 for zero, -1 for what is negative; None where that is open."""
-    signs = {(coefficient > 0) - (coefficient < 0) for coefficient in _read(a).values()}
+    """1 for what is positive where extents are, 0 for zero, -1 for what is negative; None where that is open.
+
+    Extents that have no name in the source, such as how many elements are not zero, may be zero.
+    """
+    terms = _read(a)
+    signs = {(coefficient > 0) - (coefficient < 0) for coefficient in terms.values()}
     if not signs:
         return 0
-    return signs.pop() if len(signs) == 1 else None
+    sure = any(not any(name.startswith(UNNAMED) for name in names) for names in terms)
+    return signs.pop() if len(signs) == 1 and sure else None
 
 
 def compare(a: Symbol, b: Symbol) -> int | None:

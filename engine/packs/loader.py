@@ -20,6 +20,7 @@ from ..dialects.operators import Catalogue
 from ..rewrite.outlines import Contents, outline_rules
 from ..rewrite.rules import Override
 from ..syntax import tree
+from ..syntax.tree_traversal import find_leading
 from .digests import digest_code, digest_pack
 from .entries import list_entries
 from .folders import find_folders, is_built_in, list_built_in, read_folder_once, read_text
@@ -39,6 +40,16 @@ class Pack:
     catalogue: Catalogue
     contents: Contents
     overrides: tuple[Override, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """The dialect that is read."""
+        return find_leading(self.files).source
+
+    @property
+    def target(self) -> str:
+        """The dialect that is written."""
+        return find_leading(self.files).target
 
     @property
     def opsets(self) -> tuple[int, int]:
@@ -142,11 +153,11 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     files, diagnostics = _parse_files(paths, texts, parses)
     if (beneath := _insert_base(paths, files)) is not None:
         return _read(beneath, {**texts, **_read_texts(beneath)}, parses)
-    targets = {file.target for file in files} - {path.name for path in paths}
-    follow = [BUILT_IN / target for target in sorted(targets) if (BUILT_IN / target).is_dir()]
-    if follow and not diagnostics:
-        # Rules of the target's own come after those of every pack that aims at it.
-        return _read([*follow, *paths], {**texts, **_read_texts(follow)}, parses)
+    target = find_leading(files).target if files else None
+    if target is not None and not diagnostics and target not in {path.name for path in paths}:
+        follow = BUILT_IN / target
+        if follow.is_dir():  # rules of the target's own come after those of every pack that aims at it
+            return _read([follow, *paths], {**texts, **_read_texts([follow])}, parses)
     entries = list_entries(paths)
     catalogue = _load_catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
     parses.keep()

@@ -15,14 +15,14 @@ from .rule_stage import drive
 
 @dataclass(frozen=True, slots=True)
 class InferAgain:
-    """Infer and normalize once more where the rank of some value is unknown."""
+    """Infer and normalize once more where the rank of some value is unknown, or was until it was normalized."""
 
     fold: Fold
     name, visits = "infer-again", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Change one graph and those inside it; raises RewriteError where rules run in circles."""
-        if not _is_open(module.graph):
+        if not (module.outcome.inferred or _is_open(module.graph)):
             return
         self.fold.run(module)
         trials = Trials()

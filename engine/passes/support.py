@@ -8,7 +8,7 @@ from typing import Any
 import onnx.defs
 
 from ..base.errors import CallError, Span
-from ..base.startup import dataclass
+from ..base.startup import dataclass, replace
 from ..dialects.onnx_schemas import find_schema
 from ..dialects.operators import FORM, Catalogue, Dialect, OperatorSpec
 from ..expressions.compile import TRAIT
@@ -19,7 +19,7 @@ from ..rewrite.families import write_out
 from ..rewrite.stages import MEANING, NORMALIZE, OF_SOURCE, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import spell, suggest
-from ..syntax.tree_traversal import walk
+from ..syntax.tree_traversal import find_leading, walk
 from .state import ROLES
 
 #: an operator that rules take in every case, in some cases, or never
@@ -70,9 +70,9 @@ def survey_support(
 
     `sources` holds the texts of the files, from which conditions are quoted.
     """
-    dialect = catalogue.find_dialect(files[0].source)
-    within = files[0].source == files[0].target
-    declared = frozenset(range(files[0].opsets[0], files[0].opsets[1] + 1))
+    leading = find_leading(files)
+    dialect, within = catalogue.find_dialect(leading.source), leading.source == leading.target
+    declared = frozenset(range(leading.opsets[0], leading.opsets[1] + 1))
     uses: dict[str, list[Use]] = {}
     definitions = {item.name: item for file in files for item in file.items if isinstance(item, tree.Definition)}
     availability = Availability(definitions)
@@ -86,11 +86,28 @@ def survey_support(
                 uses.setdefault(spec.name, []).append(_describe_use(rule, call, spec, file, sources or {}, there))
     told = [spec for spec in dialect.operators.values() if FORM not in spec.traits]
     if dialect.schemas:  # older forms of operators have names that no file has
-        told = [found for spec in told if spec.domain == dialect.domain and (found := dialect.find_operator(spec.name))]
-    ranked = sorted(told, key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
-    if within:
-        return [_describe_rewriting(spec, uses.get(spec.name, []), declared) for spec in ranked]
-    return [_summarize_uses(spec, uses.get(spec.name, []), declared, dialect) for spec in ranked]
+        older = {name for spec in told for name in spec.facts.older.values()}
+        told = [
+            one for spec in told if spec.name not in older and (one := dialect.find_operator(spec.name)) is not None
+        ]
+    of_domain = [spec for spec in told if spec.domain == dialect.domain or not dialect.schemas]
+    ranked = sorted(of_domain, key=lambda spec: (spec.code is None, spec.code or 0, spec.name))
+    ranked += sorted((spec for spec in told if spec not in of_domain), key=_name_with_domain)
+
+    def describe(spec: OperatorSpec) -> Support:
+        found, named = uses.get(spec.name, []), spec
+        if spec.domain != dialect.domain and dialect.schemas:
+            named = replace(spec, name=_name_with_domain(spec))
+        if within:
+            return _describe_rewriting(named, found, declared)
+        return _summarize_uses(named, found, declared, dialect)
+
+    return [describe(spec) for spec in ranked]
+
+
+def _name_with_domain(spec: OperatorSpec) -> str:
+    """The name that files have for an operator, behind its domain."""
+    return f"{spec.domain}.{spec.facts.called or spec.name}"
 
 
 def find_operator(found: Sequence[Support], name: str) -> Support:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from ..base.errors import Refusal
+from ..base.errors import Reason, Refusal
 from ..base.startup import dataclass
 from ..rewrite.apply import SOURCE
+from ..rewrite.stages import NORMALIZE
 from .base import Module, Visit
 from .rule_stage import drive
 
@@ -44,7 +45,10 @@ def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:
     custom = "give one by --rules, or leave the node as it is by --keep-custom"
     why = f"no pack of rules describes {node.op_type}: {custom}" if spec is None else spec.unsupported or ""
     known = module.outcome.refused.get(node)
-    reasons = drive(module, stage).explain_misses(node) if known is None else (known,)
+    if known is not None or why:
+        reasons: tuple[Reason, ...] = () if known is None else (known,)
+    else:  # of those that lower it, or else would have made others of it
+        reasons = drive(module, stage).explain_misses(node) or drive(module, NORMALIZE).explain_misses(node)
     return Refusal(node.op_type, node.name or "", reasons, why, source=node.metadata_props.get(SOURCE, ""))
 
 

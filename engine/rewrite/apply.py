@@ -47,7 +47,7 @@ class Outcome:
     extents of the source that its own operators contradict. `bounded` counts the nodes that a rule was not tried on to
     its end, by the sentence that says which and why, `told` those of the result that rules of the target remark upon,
     by what they say. `complex` says that some values are complex, each a pair of real
-    ones, of which most rules know nothing.
+    ones, of which most rules know nothing, `inferred` that ranks became known when what comes before was rewritten.
     """
 
     fired: Counter[str] = field(default_factory=Counter)
@@ -56,6 +56,7 @@ class Outcome:
     bounded: Counter[str] = field(default_factory=Counter)
     told: Counter[str] = field(default_factory=Counter)
     complex: bool = False
+    inferred: bool = False
 
 
 class Applier:

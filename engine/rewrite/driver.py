@@ -11,10 +11,11 @@ import onnx_ir as ir
 from ..base.errors import ModelError, Reason, RewriteError
 from ..base.names import Scope
 from ..dialects.inference import InferenceError, infer, make_shape, read_extents, update_extents
+from ..dialects.symbols import UNNAMED
 from .apply import RULE, SOURCE, Applier, Outcome
 from .edits import Edits
 from .rules import Rule, RuleSet, Settle
-from .stages import INTEGERS, ONCE
+from .stages import INTEGERS, NORMALIZE, ONCE
 from .subgraphs import find_bodies
 from .trace import get_trace
 from .traversal import drain, list_neighbours
@@ -69,7 +70,8 @@ class Driver:
     def explain_misses(self, node: ir.Node) -> tuple[Reason, ...]:
         """Tell why each rule about a node's operator does not take it, from where it got furthest."""
         candidates = self._rules.list_candidates(self._stage, node.domain, node.op_type)
-        misses = [self._firing.explain_miss(rule, node) for rule in candidates]
+        about = [rule for rule in candidates if not rule.general]  # what is about all operators says little of one
+        misses = [self._firing.explain_miss(rule, node) for rule in about or candidates]
         return tuple(miss for miss in misses if miss is not None)
 
     def refuse(self, node: ir.Node) -> Reason | None:
@@ -130,6 +132,22 @@ class Driver:
             if inferred.shape is not None:
                 result.shape = make_shape(update_extents(read_extents(result), inferred.shape))
 
+    def _infer_open(self, node: ir.Node) -> None:
+        """Infer the results of a node of a standard that were unknown: what it reads may have been rewritten since."""
+        known = all(value is None or (value.shape is not None and value.dtype is not None) for value in node.inputs)
+        if not known or node.domain != self._rules.source.domain or not self._rules.source.schemas:
+            return
+        try:
+            found = infer(node, self._rules.opset)
+        except InferenceError:
+            return  # who lowers it tells
+        for result, inferred in zip(node.outputs, found, strict=True):
+            if inferred.shape is not None and inferred.dtype is not None:
+                # Extents that nothing tells get names, as where the whole graph is inferred: no two are equal.
+                extents = [f"{UNNAMED}{result.name}_{i}" if n is None else n for i, n in enumerate(inferred.shape)]
+                result.shape, result.type = make_shape(tuple(extents)), ir.TensorType(inferred.dtype)
+                self._firing.outcome.inferred = True
+
     def _run_until_done(self) -> None:
         first = self._edits.list_nodes()
         again: deque[ir.Node] = deque()
@@ -140,6 +158,8 @@ class Driver:
             waiting.discard(node)
             if node.graph is not self._graph:  # it is gone, or belongs to the graph of another node
                 continue
+            if self._stage == NORMALIZE and any(output.shape is None for output in node.outputs):
+                self._infer_open(node)
             for rule in self._list_candidates(node):
                 made = self._firing.apply(rule, node)
                 if made is None:

@@ -13,7 +13,7 @@ from ..base.errors import Span
 from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect, OperatorSpec
 from ..syntax import tree
-from ..syntax.tree_traversal import walk
+from ..syntax.tree_traversal import find_leading, walk
 from .availability import Availability
 from .conditions import Guard, collect_guards, group_by_name, list_certain, list_conditions, may_hold
 from .families import write_out_member
@@ -64,6 +64,12 @@ class Rule:
     #: its left side, ready to be tried at nodes
     matcher: Matcher
 
+    @property
+    def general(self) -> bool:
+        """Whether its root may be a node of any operator."""
+        root = self.equations[-1].value
+        return isinstance(root, NodePattern) and root.wildcard is not None
+
 
 class Override(NamedTuple):
     """A rule of one pack that takes the place of a rule of another, each with its place, and the operator it is of."""
@@ -93,7 +99,8 @@ class RuleSet:
         self.highest = max(file.opsets[1] for file in files)
         self.settle = settle
         contents = contents or outline_rules(files, catalogue)
-        self.source, self.target = catalogue.find_dialect(files[0].source), catalogue.find_dialect(files[0].target)
+        leading = find_leading(files)
+        self.source, self.target = catalogue.find_dialect(leading.source), catalogue.find_dialect(leading.target)
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
         self._compiled: dict[tuple[int, int, int, int], Rule] = {}
         self._outlined: dict[tuple[str, str, str, bool | None], list[Outline]] = {}
@@ -136,8 +143,7 @@ class RuleSet:
     def is_about(self, domain: str, operator: str) -> bool:
         """Whether a rule lowers an operator, or brings this very one to another form."""
         return bool(self.list_candidates(LOWER, domain, operator)) or any(
-            not (isinstance(root := rule.equations[-1].value, NodePattern) and root.wildcard)
-            for rule in self.list_candidates(NORMALIZE, domain, operator)
+            not rule.general for rule in self.list_candidates(NORMALIZE, domain, operator)
         )
 
     def _list_outlines(self, stage: str, domain: str, operator: str, deep: bool | None) -> list[Outline]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..base.startup import replace
@@ -62,3 +62,9 @@ def iterate_tails(expression: tree.Expression) -> Iterator[tree.Call]:
     elif isinstance(expression, tree.Conditional):
         yield from iterate_tails(expression.then)
         yield from iterate_tails(expression.other)
+
+
+def find_leading(files: Sequence[tree.RuleFile]) -> tree.RuleFile:
+    """The first of some files whose rules lead from one dialect to another: what lies over or below them stays within
+    one of the two. The first of all where none does."""
+    return next((file for file in files if file.source != file.target), files[0])

@@ -371,6 +371,14 @@ def test_operators_of_runtimes_in_the_domain_of_the_standard_are_read() -> None:
     _read_text('"": 18, "com.microsoft": 1', "float[3]", "y = Nonsense(x)")  # which is looked for there too
 
 
+def test_functions_of_another_opset_stand_where_they_are_called_if_their_operators_are_the_same() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18, "local": 1]>
+      net (float[3] x) => (float[3] y) { y = local.twice(x) }
+      <domain: "local", opset_import: ["": 16]> twice (a) => (b) { b = Add(a, a) }"""
+    model = read(onnx.parser.parse_model(text).SerializeToString(), CATALOGUE)
+    assert [node.op_type for node in model.graph] == ["Add"]
+
+
 def test_an_output_declared_of_another_type_than_it_is_is_refused() -> None:
     with pytest.raises(ModelError, match="malformed: output y is declared FLOAT, and is INT64"):
         _read_text('"": 18', "float[1]", "y = Shape(x)")

@@ -92,6 +92,31 @@ def index_of(xs: Items, x: Any) -> int:
 
 
 @register
+def indices_of(xs: Items, items: Items) -> list[int]:
+    """The position of each item in a list, the length of the list for one that is not there."""
+    known: dict[Any, int] = {}
+    for place, x in enumerate(convert_to_list(xs)):
+        known.setdefault(x, place)
+    return [known.get(item, len(xs)) for item in convert_to_list(items)]
+
+
+@register
+def longest_way(ways: Items) -> int:
+    """How many steps lead on at most, where each of `ways` lists the place behind each place: itself at an end."""
+    ways_on = [np.asarray(convert_to_list(way), np.int64) for way in ways]
+    count = len(ways_on[0])
+    if any(len(way) != count or (count and not 0 <= way.min() <= way.max() < count) for way in ways_on):
+        raise EvaluationError("each place has one behind it, among as many places")
+    here, steps = np.arange(count), 0
+    while len(here):
+        here = np.unique(np.concatenate([way[here][way[here] != here] for way in ways_on]))
+        steps += bool(len(here))
+        if steps > count:
+            raise EvaluationError("the ways lead round in circles")
+    return steps
+
+
+@register
 def norm(axes: Numbers, rank: int) -> list[int]:
     """Axes counted from the front: negative ones have the rank added."""
     counted = [axis + rank if axis < 0 else axis for axis in convert_to_list(axes)]

@@ -44,3 +44,8 @@ def test_what_is_below_zero_by_some_extent_has_no_sign() -> None:
         compare(-1, "n"),
     ]
     assert found == [1, None, 0, -1]
+
+
+def test_extents_without_a_name_in_the_source_may_be_zero() -> None:
+    assert find_sign("unk__0") is None and find_sign(multiply("n", "unk__0") or 0) is None
+    assert find_sign(add("unk__0", 1) or 0) == 1 == find_sign("n")

@@ -100,6 +100,26 @@ def test_a_declared_shape_that_the_model_contradicts_is_not_believed() -> None:
     assert kinds(made) == {"Expand": 1}
 
 
+def test_a_branch_for_nothing_stays_where_elements_are_counted() -> None:
+    x = np.random.randn(4).astype(np.float32)
+    made = check_equal(
+        """
+        <ir_version: 8, opset_import: ["": 18]> main (float[4] x, bool[4] m) => (float[a] y) <int64 zero = {0}> {
+          kept = Compress <axis = 0> (x, m)
+          count = Size(kept)
+          some = Greater(count, zero)
+          y = If (some) <
+            then_branch = yes () => (float[p] t) { t = ReduceMax(kept) },
+            else_branch = no () => (float[q] e) { e = Constant <value = float[1] {-1.0}> () }
+          >
+        }
+        """,
+        {"x": x, "m": np.array([False, True, True, False])},
+        {"x": x, "m": np.zeros(4, bool)},
+    )
+    assert "If" in kinds(made)
+
+
 def test_branches_take_the_place_of_nodes_that_choose_by_what_is_known() -> None:
     made = check_equal(
         """
