@@ -170,12 +170,12 @@ def test_a_page_shows_results_of_each_format(tmp_path: Path, name: str, operator
 
 
 def test_a_refused_node_is_marked_in_the_graph_of_the_source(tmp_path: Path) -> None:
-    model, report = save(tmp_path / "m.onnx", "Relu", "ParametricSoftplus"), tmp_path / "r.html"
+    model, report = save(tmp_path / "m.onnx", "Relu", "GRUUnit"), tmp_path / "r.html"
     done = CliRunner().invoke(command, [f"{model}", "-o", f"{tmp_path / 'o.tflite'}", "--report", f"{report}"])
     assert done.exit_code == 1
     data = Page(report.read_text(encoding="utf-8")).data
     assert [node[4] for node in data["before"]["nodes"]] == ["either", "refused"]
-    assert data["refusals"][0]["operator"] == "ParametricSoftplus" and data["refusals"][0]["reasons"]
+    assert data["refusals"][0]["operator"] == "GRUUnit" and data["refusals"][0]["reasons"]
 
 
 def test_the_text_of_a_rule_is_read_from_rule_files_alone(tmp_path: Path) -> None:

@@ -694,3 +694,20 @@ def test_norms_of_channels(p: int, interpreter: Interpreter) -> None:
         {"x": draw(2, 3, 4, 5)},
         interpreter,
     )
+
+
+def test_zeros_of_a_longer_shape_are_extents_that_a_run_decides(interpreter: Interpreter) -> None:
+    x, to = draw(2, 3, 8), np.array([0, 0, 2, -1], np.int64)
+    given = [helper.make_tensor_value_info("x", FLOAT, ["n", "m", 8])]
+    node = helper.make_node("Reshape", ["x", "to"], ["y"])
+    graph = helper.make_graph([node], "heads", given, [helper.make_tensor_value_info("y", FLOAT, None)])
+    graph.initializer.append(onnx.numpy_helper.from_array(to, "to"))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    (found,) = interpreter.run(convert(model), [[x]], Kernels.OPTIMIZED)[0]
+    np.testing.assert_array_equal(found, x.reshape(2, 3, 2, 4))
+
+
+def test_rows_are_picked_from_each_sample_by_itself(interpreter: Interpreter) -> None:
+    x, places = draw(2, 5, 3), np.array([[[4], [0]], [[1], [-1]]], np.int64)
+    node = helper.make_node("GatherND", ["x", "places"], ["y"], batch_dims=1)
+    agree(make([node], {"x": x, "places": places}, ["y"], free=True), {"x": x, "places": places}, interpreter)

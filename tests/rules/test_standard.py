@@ -1,0 +1,221 @@
+"""Operators of other domains as those of the standard: what ONNX Runtime computes of both, and the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx.helper as helper
+import pytest
+from nnrewrite import UnsupportedError
+from nnrewrite.verify import Interpreter, compare_models
+from nnrewrite.verify.interpreter import Kernels
+from nnrewrite.verify.runtime import Runtime
+
+Array = npt.NDArray[Any]
+STACK = ("onnx2onnx", "standard")
+RUNTIME, LEARNING = "com.microsoft", "ai.onnx.ml"
+
+
+def draw(*extents: int, seed: int = 0) -> npt.NDArray[np.float32]:
+    return np.random.default_rng(seed).normal(size=extents).astype(np.float32)
+
+
+def make(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, Sequence[int | str]],
+    outputs: Sequence[str],
+    constants: Mapping[str, Array] | None = None,
+    opset: int = 21,
+    types: Mapping[str, int] | None = None,
+) -> bytes:
+    """A model of some nodes, whose inputs are real unless `types` says otherwise."""
+    kinds = types or {}
+    given = [helper.make_tensor_value_info(name, kinds.get(name, 1), shape) for name, shape in inputs.items()]
+    wanted = [helper.make_tensor_value_info(name, kinds.get(name, 1), None) for name in outputs]
+    graph = helper.make_graph(nodes, "model", given, wanted)
+    graph.initializer.extend(onnx.numpy_helper.from_array(a, name) for name, a in (constants or {}).items())
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid(RUNTIME, 1), helper.make_opsetid(LEARNING, 3)]
+    model: bytes = helper.make_model(graph, opset_imports=imports, ir_version=3 if opset < 9 else 9).SerializeToString()
+    return model
+
+
+def require_equal(model: bytes, *samples: Sequence[Array]) -> onnx.ModelProto:
+    """Hold what becomes of a model, as ONNX and as TensorFlow Lite, against it; the former."""
+    standard = nnrewrite.convert(model, rules=STACK)
+    lite = nnrewrite.rewrite(model, to="tflite").encoded.encode()  # type: ignore[attr-defined]
+    for made in (standard.SerializeToString(), lite):
+        verdict = compare_models(model, made, inputs=samples or None, precise=True)
+        assert verdict.passed, verdict.differences
+    return standard
+
+
+def test_what_an_optimizer_has_joined_is_written_out() -> None:
+    nodes = [
+        helper.make_node("FusedMatMul", ["x", "w"], ["p"], domain=RUNTIME, transB=1, alpha=0.5),
+        helper.make_node("BiasGelu", ["p", "b"], ["g"], domain=RUNTIME),
+        helper.make_node("SkipLayerNormalization", ["g", "x", "gain", "b"], ["y", "", "", "sum"], domain=RUNTIME),
+        helper.make_node("SimplifiedLayerNormalization", ["sum", "gain"], ["z"]),
+    ]
+    constants = {"w": draw(8, 8), "b": draw(8, seed=1), "gain": draw(8, seed=2)}
+    made = require_equal(make(nodes, {"x": ["n", "m", 8]}, ["y", "z"], constants), [draw(2, 3, 8)], [draw(1, 5, 8)])
+    assert {node.domain for node in made.graph.node} == {""}
+
+
+def test_states_of_attention_go_on_from_one_call_to_the_next() -> None:
+    state = ["batch", 1, "past", 16]
+    node = helper.make_node(
+        "GroupQueryAttention",
+        ["q", "k", "v", "pk", "pv", "lengths", "longest", "cos", "sin"],
+        ["y", "ak", "av"],
+        domain=RUNTIME,
+        num_heads=2,
+        kv_num_heads=1,
+        do_rotary=1,
+    )
+    inputs = {"q": ["batch", "new", 32], "k": ["batch", "new", 16], "v": ["batch", "new", 16], "pk": state, "pv": state}
+    model = make(
+        [node],
+        {**inputs, "lengths": ["batch"], "longest": [1]},
+        ["y", "ak", "av"],
+        {"cos": draw(16, 8), "sin": draw(16, 8, seed=1)},
+        types={"lengths": 6, "longest": 6},
+    )
+
+    def call(batch: int, past: int, new: int) -> list[Array]:
+        rows = [draw(batch, new, 32), draw(batch, new, 16, seed=1), draw(batch, new, 16, seed=2)]
+        states = [draw(batch, 1, past, 16, seed=3), draw(batch, 1, past, 16, seed=4)]
+        count = past + new
+        return [*rows, *states, np.full(batch, count - 1, np.int32), np.array([count], np.int32)]
+
+    lite = nnrewrite.rewrite(model, to="tflite").encoded.encode()  # type: ignore[attr-defined]
+    with Interpreter() as interpreter:
+        for feeds in (call(1, 0, 4), call(2, 4, 1), call(1, 5, 3)):
+            (found,) = interpreter.run(lite, [feeds], Kernels.DEFAULT)
+            for one, want in zip(found, Runtime(model).run(feeds), strict=True):
+                np.testing.assert_allclose(one, want, atol=1e-5)
+
+
+def test_weights_of_four_bits_stay_as_small_in_onnx() -> None:
+    codes = np.random.default_rng(0).integers(0, 256, (64, 4, 8)).astype(np.uint8)
+    node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain=RUNTIME, K=64, N=64, bits=4, block_size=16)
+    model = make([node], {"x": [2, 64]}, ["y"], {"w": codes, "s": np.abs(draw(256))})
+    made = require_equal(model)
+    (weights,) = (one for one in made.graph.initializer if one.dims == [64, 64])
+    assert weights.data_type in (onnx.TensorProto.UINT4, onnx.TensorProto.INT4)
+    assert [node.op_type for node in made.graph.node] == ["DequantizeLinear", "MatMul"]
+
+
+def grow_trees(count: int, targets: int, seed: int) -> dict[str, list[Any]]:
+    """Trees with a weight for each target in each leaf, as the attributes of an ensemble."""
+    rng = np.random.default_rng(seed)
+    names = ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids")
+    made: dict[str, list[Any]] = {f"nodes_{name}": [] for name in names}
+    made |= {f"target_{name}": [] for name in ("treeids", "nodeids", "ids", "weights")}
+
+    def add(tree: int, node: int, depth: int) -> int:
+        """Add a node and what is below it; the number of the next one."""
+        leaf = depth == 0 or rng.random() < 0.2
+        row = (tree, node, int(rng.integers(4)), float(rng.normal()), "LEAF" if leaf else "BRANCH_LEQ", 0, 0)
+        place = len(made["nodes_nodeids"])
+        for name, item in zip(names, row, strict=True):
+            made[f"nodes_{name}"].append(item)
+        if leaf:
+            for target in range(targets):
+                for name, item in zip(("treeids", "nodeids", "ids"), (tree, node, target), strict=True):
+                    made[f"target_{name}"].append(item)
+                made["target_weights"].append(float(rng.normal()))
+            return node + 1
+        made["nodes_truenodeids"][place] = node + 1
+        other = made["nodes_falsenodeids"][place] = add(tree, node + 1, depth - 1)
+        return add(tree, other, depth - 1)
+
+    for tree in range(count):
+        add(tree, 0, 6)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_trees_lead_to_the_same_leaves(how: str) -> None:
+    node = helper.make_node(
+        "TreeEnsembleRegressor",
+        ["x"],
+        ["y"],
+        domain=LEARNING,
+        n_targets=2,
+        aggregate_function=how,
+        base_values=[0.5, -0.25],
+        **grow_trees(12, 2, 0),
+    )
+    require_equal(make([node], {"x": ["n", 4]}, ["y"]), [draw(50, 4)], [draw(1, 4, seed=1)])
+
+
+def test_classes_have_the_labels_of_the_most_votes() -> None:
+    trees = grow_trees(9, 3, 1)
+    of_classes = {name.replace("target_", "class_"): list for name, list in trees.items()}
+    node = helper.make_node(
+        "TreeEnsembleClassifier",
+        ["x"],
+        ["label", "scores"],
+        domain=LEARNING,
+        classlabels_strings=["cat", "dog", "emu"],
+        post_transform="SOFTMAX",
+        **of_classes,
+    )
+    model = make([node], {"x": ["n", 4]}, ["label", "scores"], types={"label": onnx.TensorProto.STRING})
+    require_equal(model, [draw(20, 4)])
+
+
+def test_operators_from_before_the_first_release_are_read() -> None:
+    nodes = [
+        helper.make_node("ImageScaler", ["x"], ["a"], scale=0.5, bias=[0.25, -0.5]),
+        helper.make_node("Affine", ["a"], ["b"], alpha=2.0, beta=0.125),
+        helper.make_node("ParametricSoftplus", ["b"], ["c"], alpha=0.5, beta=2.0),
+        helper.make_node("ScaledTanh", ["c"], ["d"], alpha=1.5, beta=0.5),
+        helper.make_node("Crop", ["d"], ["e"], border=[1, 0, 0, 2]),
+        helper.make_node("Scale", ["e"], ["y"], scale=3.0),
+    ]
+    model = make(nodes, {"x": [1, 2, 4, 5]}, ["y"], opset=8)
+    made = nnrewrite.rewrite(model, to="tflite").encoded.encode()  # type: ignore[attr-defined]
+    assert compare_models(model, made).passed
+
+
+def test_what_no_rule_takes_keeps_the_name_that_files_have() -> None:
+    node = helper.make_node("Attention", ["x", "w"], ["y"], domain=RUNTIME, num_heads=2, do_rotary=1)
+    made = nnrewrite.convert(make([node], {"x": [1, 3, 8]}, ["y"], {"w": draw(8, 24)}), rules=STACK)
+    assert [(node.domain, node.op_type) for node in made.graph.node] == [(RUNTIME, "Attention")]
+
+
+def test_a_refusal_names_the_rule_that_would_have_written_it_out() -> None:
+    node = helper.make_node("Attention", ["x", "w"], ["y"], domain=RUNTIME, num_heads=2, do_rotary=1)
+    with pytest.raises(
+        UnsupportedError, match=r"rule attention_of_one_product: option do_rotary is 1, the rule asks for 0"
+    ):
+        nnrewrite.rewrite(make([node], {"x": [1, 3, 8]}, ["y"], {"w": draw(8, 24)}), to="tflite")
+
+
+def make_maps() -> bytes:
+    """A model whose output is a list of maps, as exporters of scikit-learn make it by default."""
+    node = helper.make_node("ZipMap", ["x"], ["y"], domain=LEARNING, classlabels_int64s=[0, 1])
+    model = onnx.load_from_string(make([node], {"x": ["n", 2]}, ["y"]))
+    kind = helper.make_sequence_type_proto(helper.make_map_type_proto(7, helper.make_tensor_type_proto(1, [])))
+    model.graph.output[0].type.CopyFrom(kind)
+    made: bytes = model.SerializeToString()
+    return made
+
+
+def test_maps_are_refused_with_the_way_out() -> None:
+    with pytest.raises(UnsupportedError, match="zipmap=False"):
+        nnrewrite.rewrite(make_maps(), to="tflite")
+
+
+def test_maps_stay_where_onnx_is_written() -> None:
+    made = nnrewrite.convert(make_maps())
+    assert made.graph.output[0].type == onnx.load_from_string(make_maps()).graph.output[0].type
+    (maps,) = Runtime(made.SerializeToString()).evaluate({"x": draw(1, 2)}).values()
+    assert maps[0].keys() == {0, 1}
