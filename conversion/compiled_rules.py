@@ -52,6 +52,6 @@ def _prepare(
     if not low <= version <= high:
         raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")
     contents = pack.contents.select(skip, only)
-    reference = pack.catalogue.find_dialect(pack.files[0].target).facts.reference
+    reference = pack.catalogue.find_dialect(pack.target).facts.reference
     settle = None if reference is None else ResultInference(prepare((reference,), None).rules).settle
     return Prepared(pack, RuleSet(pack.files, pack.catalogue, version, contents, settle), version)

@@ -71,7 +71,7 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
     data = source if member is None or isinstance(source, bytes) else bundle.open_member(source, member)
     with time_part("reading"):
         model = find_reader(source, options).read(data, pack.catalogue, _name_source(source, member))
-    code = pack.catalogue.find_dialect(pack.files[0].target).facts.python is not None
+    code = pack.catalogue.find_dialect(pack.target).facts.python is not None
     if code:
         _fix_defaults(model.graph)
     opset, told = model.opset_imports.get(""), model.meta.get("told", {})
@@ -85,7 +85,7 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
         raise ModelError(
             f"{_name_source(source, member) or 'model'}: graph {graph.name} has no outputs: nothing to compute"
         )
-    same = pack.files[0].source == pack.files[0].target  # the file keeps its signatures, and what they name
+    same = pack.source == pack.target  # the file keeps its signatures, and what they name
     names, renamed = signatures.name_interface(graph, None if same else signature)
     return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed, opset)
 
@@ -96,9 +96,9 @@ def _choose_version(model: ir.Model, pack: loader.Pack) -> ir.Model:
     Raises ModelError where it cannot be made one of that opset.
     """
     own, (low, high) = model.opset_imports.get(""), pack.opsets
-    if own is None or not pack.catalogue.find_dialect(pack.files[0].source).schemas:
+    if own is None or not pack.catalogue.find_dialect(pack.source).schemas:
         return model
-    if pack.catalogue.find_dialect(pack.files[0].target).facts.python is None:
+    if pack.catalogue.find_dialect(pack.target).facts.python is None:
         return model
     wanted = max(own, low)
     if wanted == own or not low <= wanted <= high:  # what is out of range is told when rules are compiled for it
