@@ -353,7 +353,7 @@ def emitted(pack: loader.Pack) -> dict[str, str]:
 @pytest.mark.slow
 def test_every_operator_that_rules_write_has_a_category() -> None:
     packs = [loader.load(headers.add_bases([name])) for name in folders.list_built_in()]
-    known = packs[0].catalogue.find_dialect("onnx").operators
+    known = {name: spec for pack in packs for name, spec in pack.catalogue.find_dialect("onnx").operators.items()}
     written = {name: place for pack in packs for name, place in emitted(pack).items()}
     missing = {name: place for name, place in written.items() if category(known.get(name)) is None}
     assert not missing, (
