@@ -92,18 +92,18 @@ def index_of(xs: Items, x: Any) -> int:
 
 
 @register
-def indices_of(xs: Items, items: Items) -> list[int]:
-    """The position of each item in a list, the length of the list for one that is not there."""
+def indices_of(xs: Items, items: Items) -> np.ndarray[Any, Any]:
+    """The position of each item in a list, the length of the list for one that is not there, as an array."""
     known: dict[Any, int] = {}
     for place, x in enumerate(convert_to_list(xs)):
         known.setdefault(x, place)
-    return [known.get(item, len(xs)) for item in convert_to_list(items)]
+    return np.array([known.get(item, len(xs)) for item in convert_to_list(items)], np.int64)
 
 
 @register
 def longest_way(ways: Items) -> int:
     """How many steps lead on at most, where each of `ways` lists the place behind each place: itself at an end."""
-    ways_on = [np.asarray(convert_to_list(way), np.int64) for way in ways]
+    ways_on = [np.asarray(way, np.int64) for way in ways]
     count = len(ways_on[0])
     if any(len(way) != count or (count and not 0 <= way.min() <= way.max() < count) for way in ways_on):
         raise EvaluationError("each place has one behind it, among as many places")
@@ -169,11 +169,11 @@ def transpose(x: Numbers, perm: Numbers) -> np.ndarray[Any, Any]:
 @register
 def take(x: Numbers, places: Numbers) -> np.ndarray[Any, Any]:
     """The items of an array, along its first axis, that are at some places."""
-    wanted = require_known(convert_to_list(places), "a place")
+    wanted = np.asarray(require_known(places, "a place"), np.int64)
     rows = len(x) if np.ndim(x) else 0
-    if any(not 0 <= place < rows for place in wanted):
-        raise EvaluationError(f"there are {rows} items, so that none can be at each of {wanted[:8]}")
-    return np.asarray(x)[np.asarray(wanted, np.int64)]
+    if wanted.size and not 0 <= wanted.min() <= wanted.max() < rows:
+        raise EvaluationError(f"there are {rows} items, so that none can be at each of {wanted.ravel()[:8].tolist()}")
+    return np.asarray(x)[wanted]
 
 
 @register

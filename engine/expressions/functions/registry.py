@@ -98,6 +98,10 @@ def register(call: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+#: Python's own
+_PLAIN = frozenset({int, float, bool, str, type(None)})
+
+
 def convert_to_python(value: Any) -> Any:
     """Turn numpy values into Python numbers and lists, so that comparisons mean what they say."""
     if isinstance(value, np.ndarray):
@@ -105,6 +109,8 @@ def convert_to_python(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (list, tuple)):
+        if _PLAIN.issuperset(map(type, value)):  # most lists hold nothing to be turned, and may be long
+            return list(value)
         return [convert_to_python(item) for item in value]
     return value
 

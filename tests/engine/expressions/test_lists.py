@@ -13,7 +13,7 @@ def call(name: str, *values: Any) -> Any:
 
 
 def test_items_are_found_where_they_first_stand() -> None:
-    assert call("indices_of", [5, 7, 5], [7, 5, 9]) == [1, 0, 3]
+    assert call("indices_of", [5, 7, 5], [7, 5, 9]).tolist() == [1, 0, 3]
 
 
 def test_the_longest_way_is_as_many_steps_as_lead_on() -> None:
