@@ -155,6 +155,34 @@ def test_trees_lead_to_the_same_leaves(how: str) -> None:
     require_equal(make([node], {"x": ["n", 4]}, ["y"]), [draw(50, 4)], [draw(1, 4, seed=1)])
 
 
+@pytest.mark.parametrize("modes", [[0, 0, 0], [1, 3, 2]])
+def test_trees_whose_leaves_stand_apart_lead_to_the_same(modes: Sequence[int]) -> None:
+    numbers = {
+        "nodes_splits": np.array([0.5, -0.25, 0.75], np.float32),
+        "nodes_modes": np.array(modes, np.uint8),
+        "leaf_weights": np.array([1.5, 2.0, -1.0, 4.0], np.float32),
+    }
+    node = helper.make_node(
+        "TreeEnsemble",
+        ["x"],
+        ["y"],
+        domain=LEARNING,
+        n_targets=2,
+        aggregate_function=1,
+        nodes_featureids=[0, 1, 2],
+        nodes_truenodeids=[1, 0, 2],
+        nodes_trueleafs=[0, 1, 1],
+        nodes_falsenodeids=[2, 1, 3],
+        nodes_falseleafs=[0, 1, 1],
+        leaf_targetids=[0, 1, 1, 0],
+        tree_roots=[0],
+        **{name: onnx.numpy_helper.from_array(array) for name, array in numbers.items()},
+    )
+    model = onnx.load_from_string(make([node], {"x": ["n", 3]}, ["y"]))
+    model.opset_import[2].version = 5
+    require_equal(model.SerializeToString(), [draw(20, 3)])
+
+
 def test_classes_have_the_labels_of_the_most_votes() -> None:
     trees = grow_trees(9, 3, 1)
     of_classes = {name.replace("target_", "class_"): list for name, list in trees.items()}
