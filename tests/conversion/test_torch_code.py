@@ -142,7 +142,28 @@ def shared_heads() -> Case:
     return nodes, sizes, [("q", [2, 6, 4, 8]), ("k", [2, 2, 5, 8]), ("v", [2, 2, 5, 8])]
 
 
+OPSETS = [oh.make_opsetid("", 21), oh.make_opsetid("com.microsoft", 1), oh.make_opsetid("ai.onnx.ml", 3)]
+
 CASES: dict[str, Case] = {
+    "rows_of_samples": one("GatherND", [2, 4, 3], whole("i", [[[3], [0]], [[1], [-1]]]), batch_dims=1),
+    "weights_in_blocks": (
+        [
+            oh.make_node("DequantizeLinear", ["w", "s", "z"], ["r"], axis=0, block_size=2),
+            oh.make_node("MatMul", ["x", "r"], ["y"]),
+        ],
+        [
+            oh.make_tensor("w", onnx.TensorProto.UINT4, [4, 3], range(12)),
+            real("s", 2, 3),
+            oh.make_tensor("z", onnx.TensorProto.UINT4, [2, 3], range(6)),
+        ],
+        [("x", [2, 4])],
+    ),
+    "joined_layer": one(
+        "FusedConv", [1, 2, 5, 5], real("w", 3, 2, 3, 3), real("b", 3), domain="com.microsoft", activation="Relu"
+    ),
+    "sum_of_features": one(
+        "LinearRegressor", [2, 3], domain="ai.onnx.ml", coefficients=[0.5, 1.0, -2.0], intercepts=[0.25]
+    ),
     "chosen_boxes": chosen_boxes(),
     "around_the_edges": around_the_edges(),
     "shared_heads": shared_heads(),
@@ -276,7 +297,7 @@ def write(case: Case, folder: Path, **options: Any) -> str:
         nodes[-1].output.append("places")
         outputs.append(oh.make_tensor_value_info("places", onnx.TensorProto.INT64, None))
     graph = oh.make_graph(nodes, "g", inputs, outputs, constants)
-    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
+    model = oh.make_model(graph, opset_imports=OPSETS, ir_version=10)
     conversion = pipeline.rewrite(model.SerializeToString(), to="/", **options)
     assert isinstance(conversion.encoded, Encoded)
     program = conversion.encoded.program
@@ -293,7 +314,7 @@ def convert(case: Case, to: str = "torch", **options: Any) -> str:
     inputs = [oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in given]
     outputs = [oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
     graph = oh.make_graph(nodes, "g", inputs, outputs, constants)
-    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
+    model = oh.make_model(graph, opset_imports=OPSETS, ir_version=10)
     encoded = pipeline.rewrite(model.SerializeToString(), to=to, **options).encoded
     assert isinstance(encoded, Encoded)
     return encoded.program.text
