@@ -32,7 +32,7 @@ def encode(output: Output) -> Encoded:
     imports = {} if origin is None else dict(origin.graph.opset_imports)
     graph.opset_imports.clear()
     graph.opset_imports.update({**imports, dialect.domain: output.opset})
-    _name_as_files_do(graph, dialect, imports)
+    _restore_file_names(graph, dialect, imports)
     version = max(v for first, v in _IR_VERSIONS.items() if first <= output.opset)
     written = imports.get(dialect.domain, output.opset)
     if origin is not None:  # a runtime of an older opset reads no newer format
@@ -60,7 +60,7 @@ def encode(output: Output) -> Encoded:
     return encoded
 
 
-def _name_as_files_do(graph: ir.Graph, dialect: Dialect, imports: Mapping[str, int]) -> None:
+def _restore_file_names(graph: ir.Graph, dialect: Dialect, imports: Mapping[str, int]) -> None:
     """Give nodes of other domains the names that files have for them; the graph imports these domains as the source
     does, or at the first version that has all of them."""
     for node in graph.all_nodes():

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,6 @@ from ..conversion import pipeline
 from ..engine.base.errors import RewriteError
 from ..fuzz.runtimes import read_bytes
 from ..verify import compare_models
-
-Feeds = dict[str, npt.NDArray[Any]]
 
 #: the largest of the words that inputs are
 _WORDS = 200
@@ -46,7 +43,7 @@ def main() -> None:
             model = onnx.load(path, load_external_data=False)
             operators.update({f"{n.domain}.{n.op_type}" for n in model.graph.node if n.domain not in _STANDARD})
             for target in counts:
-                said = _try(path, model, target)
+                said = _compare(path, model, target)
                 counts[target] += not said
                 if said:
                     print(f"{path.relative_to(folder)}, {target}: {said}", flush=True)
@@ -54,7 +51,7 @@ def main() -> None:
         print("  " + ", ".join(f"{name} {count}" for name, count in operators.most_common()))
 
 
-def _try(path: Path, model: onnx.ModelProto, target: str) -> str:
+def _compare(path: Path, model: onnx.ModelProto, target: str) -> str:
     """What is wrong with a model written for a target; nothing where it computes the same."""
     try:
         if target == "TensorFlow Lite":
@@ -62,10 +59,9 @@ def _try(path: Path, model: onnx.ModelProto, target: str) -> str:
         else:
             made = read_bytes(pipeline.rewrite(f"{path}", rules=("onnx2onnx", "standard")).encoded)
         names = {one.name for one in model.graph.input}
-        texts = [_write_text(model, *call) for call in _CALLS] if "attention_mask" in names else [None]
-        for feeds in texts:
-            ordered: Sequence[Sequence[npt.NDArray[Any]]] | None = None if feeds is None else [[*feeds.values()]]
-            verdict = compare_models(f"{path}", made, inputs=ordered, samples=1 if ordered else 8, precise=True)
+        calls = [[_make_inputs(model, *call)] for call in _CALLS] if "attention_mask" in names else [None]
+        for inputs in calls:
+            verdict = compare_models(f"{path}", made, inputs=inputs, samples=1 if inputs else 8, precise=True)
             if not verdict.passed:
                 return "; ".join(verdict.differences)
     except RewriteError as error:
@@ -73,24 +69,22 @@ def _try(path: Path, model: onnx.ModelProto, target: str) -> str:
     return ""
 
 
-def _write_text(model: onnx.ModelProto, past: int, new: int, texts: int) -> Feeds:
-    """The inputs of a language model that has seen `past` words of each of some texts."""
-    return dict(_iterate_inputs(model, past, new, texts))
-
-
-def _iterate_inputs(model: onnx.ModelProto, past: int, new: int, texts: int) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+def _make_inputs(model: onnx.ModelProto, past: int, new: int, texts: int) -> list[npt.NDArray[Any]]:
+    """The inputs, in their order, of a language model that has seen `past` words of each of some texts."""
     rng = np.random.default_rng(0)
+    made: list[npt.NDArray[Any]] = []
     for one in model.graph.input:
         shape = [d.dim_value for d in one.type.tensor_type.shape.dim]
         if one.name == "input_ids":
-            yield one.name, rng.integers(0, _WORDS, (texts, new))
+            made.append(rng.integers(0, _WORDS, (texts, new)))
         elif one.name == "attention_mask":
-            yield one.name, np.ones((texts, past + new), np.int64)
+            made.append(np.ones((texts, past + new), np.int64))
         elif one.name == "position_ids":
-            yield one.name, np.tile(np.arange(past, past + new), (texts, 1))
+            made.append(np.tile(np.arange(past, past + new), (texts, 1)))
         else:  # what was computed of the words before
             heads, columns = shape[1], shape[3] or _find_columns(model)
-            yield one.name, rng.normal(size=(texts, heads, past, columns)).astype(np.float32)
+            made.append(rng.normal(size=(texts, heads, past, columns)).astype(np.float32))
+    return made
 
 
 def _find_columns(model: onnx.ModelProto) -> int:

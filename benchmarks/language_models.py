@@ -45,10 +45,10 @@ def main() -> None:
                 command += ["-o", folder / f"{name}_{precision}", "-p", precision, "-c", Path(made) / "cache"]
                 command += ["--extra_options", "int4_block_size=32"]
                 subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-                round_nothing(folder / f"{name}_{precision}" / "model.onnx")
+                keep_precise(folder / f"{name}_{precision}" / "model.onnx")
 
 
-def round_nothing(path: Path) -> None:
+def keep_precise(path: Path) -> None:
     """Let products by weights of few bits take what they multiply as it is, and not in 8 bits."""
     model = onnx.load(path, load_external_data=False)
     for node in model.graph.node:

@@ -125,10 +125,10 @@ def list_models() -> Iterator[tuple[str, Make]]:
         yield type(one).__name__, partial(export, one, THREE)
     yield "columns", export_columns
     for kind, y in (("two", TWO), ("three", THREE)):
-        yield f"XGBClassifier_{kind}", partial(boost, xgboost.XGBClassifier(**BOOSTED), y)
-        yield f"LGBMClassifier_{kind}", partial(boost, lightgbm.LGBMClassifier(**BOOSTED, verbose=-1), y)
-    yield "XGBRegressor", partial(boost, xgboost.XGBRegressor(**BOOSTED), NUMBERS)
-    yield "LGBMRegressor", partial(boost, lightgbm.LGBMRegressor(**BOOSTED, verbose=-1), NUMBERS)
+        yield f"XGBClassifier_{kind}", partial(export_boosted, xgboost.XGBClassifier(**BOOSTED), y)
+        yield f"LGBMClassifier_{kind}", partial(export_boosted, lightgbm.LGBMClassifier(**BOOSTED, verbose=-1), y)
+    yield "XGBRegressor", partial(export_boosted, xgboost.XGBRegressor(**BOOSTED), NUMBERS)
+    yield "LGBMRegressor", partial(export_boosted, lightgbm.LGBMRegressor(**BOOSTED, verbose=-1), NUMBERS)
 
 
 def export(one: Any, y: Any) -> onnx.ModelProto:
@@ -160,7 +160,7 @@ def export_columns() -> onnx.ModelProto:
     return made
 
 
-def boost(one: Any, y: Any) -> onnx.ModelProto:
+def export_boosted(one: Any, y: Any) -> onnx.ModelProto:
     """What an estimator of many small trees learns."""
     one.fit(X, y)
     inputs = [("X", Features([None, 6]))]

@@ -73,11 +73,12 @@ def read(
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
             _match_opsets(proto)
+            dialect = catalogue.find_dialect("onnx")
             inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
-            spans = {one.name for one in catalogue.find_dialect("onnx").operators.values() if one.facts.span}
+            spans = {one.name for one in dialect.operators.values() if one.facts.span}
             model = _infer(inlined, name, not any(node.op_type in spans for node in list_nodes(inlined.graph)))
-            _check_nodes(model, name, catalogue.find_dialect("onnx").facts.extensions)
-            names = map_called(catalogue.find_dialect("onnx"))
+            _check_nodes(model, name, dialect.facts.extensions)
+            names = map_called(dialect)
             for node in model.graph.all_nodes():
                 node.op_type = names.get((node.domain, node.op_type), node.op_type)
             interface = [_read_output(info) for info in proto.graph.output]
