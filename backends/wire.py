@@ -71,7 +71,7 @@ class Encoder:
         """
         self._described = described
         parts = [_encode_field(_NODE, self.encode_node(one)) for one in graph]
-        parts.append(_encode_text(_NAME, graph.name))
+        parts.append(_encode_text(_NAME, graph.name or "graph"))  # it must have one
         parts += [_encode_field(_INITIALIZER, tensor) for tensor in initializers]
         parts += [_encode_field(_INPUT, self.encode_value(one)) for one in (*graph.inputs, *defaults)]
         parts += [_encode_field(_OUTPUT, self.encode_value(one)) for one in graph.outputs]

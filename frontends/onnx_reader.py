@@ -20,7 +20,7 @@ from ..engine.base.constants import DECLARED
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.onnx_schemas import find_schema
-from ..engine.dialects.operators import Catalogue, map_called
+from ..engine.dialects.operators import Catalogue, Dialect, leave_out_empty, map_called
 from .external_data import TensorFiles
 from .mapping import load
 from .onnx_graphs import list_nodes
@@ -69,6 +69,9 @@ def read(
         data, name, folder = load(source), name or os.fspath(source), Path(source).parent
     with pause_collection():
         proto = _parse(data, name)
+        if 0 < (opset := _find_opset(proto)) < _FIRST:
+            data = _convert_to_first(data, name, opset)
+            proto = _parse(data, name)
         try:
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
@@ -77,13 +80,14 @@ def read(
             inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
             spans = {one.name for one in dialect.operators.values() if one.facts.span}
             model = _infer(inlined, name, not any(node.op_type in spans for node in list_nodes(inlined.graph)))
-            _check_nodes(model, name, dialect.facts.extensions)
+            _check_nodes(model, name, dialect)
             names = map_called(dialect)
             for node in model.graph.all_nodes():
                 node.op_type = names.get((node.domain, node.op_type), node.op_type)
             interface = [_read_output(info) for info in proto.graph.output]
             _check_interface(model, interface, name)
             _read_constants(model, files)
+            leave_out_empty(model.graph.all_nodes(), dialect, model.opset_imports.get("", _FIRST))
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_explain_error(error)}") from error
     model.meta["subgraphs"] = ()
@@ -101,6 +105,22 @@ def recognize(head: bytes) -> bool:
     return len(head) > 2 and head[0] in (0x08, 0x12) and head[4:8] != b"TFL3"
 
 
+def _find_opset(proto: onnx.ModelProto) -> int:
+    """The opset of the standard that a model imports; 0 where it imports none."""
+    return next((one.version for one in proto.opset_import if one.domain in _STANDARD), 0)
+
+
+def _convert_to_first(data: memoryview, name: str, opset: int) -> memoryview:
+    """A model of an opset before the first that rules know, brought there; raises ModelError where that has no way."""
+    from .onnx_converter import ConversionError, convert  # few models are so old
+
+    try:
+        return memoryview(convert(onnx.ModelProto.FromString(bytes(data)), _FIRST).SerializeToString())
+    except (ConversionError, DecodeError) as error:
+        why = f"which cannot be brought to opset {_FIRST}: {_explain_error(error)}"
+        raise ModelError(f"{name}: the model is of opset {opset}, {why}") from error
+
+
 def _parse(data: memoryview, name: str) -> onnx.ModelProto:
     proto = onnx.ModelProto()
     try:
@@ -109,10 +129,6 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
         raise ModelError(f"{name}: not an ONNX model: {_explain_error(error)}") from error
     if not proto.ir_version or not proto.HasField("graph"):
         raise ModelError(f"{name}: not an ONNX model: it has no {'graph' if proto.ir_version else 'version'}")
-    versions = {one.domain: one.version for one in proto.opset_import}
-    opset = next((versions[domain] for domain in _STANDARD if domain in versions), None)
-    if opset is not None and opset < _FIRST:
-        raise ModelError(f"{name}: the model is of opset {opset}, the first that can be read is {_FIRST}")
     about = [one.domain for one in proto.opset_import] + [proto.doc_string]
     about += [text for one in proto.metadata_props for text in (one.key, one.value)]
     for function in proto.functions:
@@ -165,8 +181,11 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
     bare.CopyFrom(proto)
     bare.ir_version = max(proto.ir_version, _OVERRIDABLE)
     del bare.graph.value_info[:]
+    inputs = {value.name: value for value in bare.graph.input}
     for output in bare.graph.output:
         output.ClearField("type")
+        if output.name in inputs:  # which is one value
+            output.type.CopyFrom(inputs[output.name].type)
     inferred = onnx.shape_inference.infer_shapes(bare, data_prop=follow)
     inferred.ir_version = proto.ir_version
     for told in (*inferred.graph.value_info, *inferred.graph.output):
@@ -231,11 +250,18 @@ def _check_interface(model: ir.Model, interface: Sequence[ir.Value], name: str) 
             )
 
 
-def _check_nodes(model: ir.Model, name: str, extensions: Mapping[str, int]) -> None:
+def _find_last_former(dialect: Dialect, operator: str) -> int:
+    """The last opset at which an operator meant something else that rules know; 0 where there is none."""
+    spec = dialect.operators.get(operator)
+    return 0 if spec is None else max(spec.facts.older, default=0)
+
+
+def _check_nodes(model: ir.Model, name: str, dialect: Dialect) -> None:
     """Raise ModelError where an operator is none, or a node has too few operands or an attribute of another type.
 
-    `extensions` are operators of the standard's domain that only runtimes have, with the opset they begin at. What the
-    standard lacks is left alone where another domain is imported, which may have it.
+    Operators of the standard's domain that only runtimes have are known by the opset they begin at, those that the
+    standard took back by the opset up to which they meant something else. What it lacks is left alone where another
+    domain is imported, which may have it.
     """
     declared: dict[tuple[str, str], tuple[int, Mapping[str, Any]]] = {}
     imported = {"" if domain in _STANDARD else domain: opset for domain, opset in model.opset_imports.items()}
@@ -248,7 +274,8 @@ def _check_nodes(model: ir.Model, name: str, extensions: Mapping[str, int]) -> N
             if (
                 found is None
                 and [*imported] == [""] == [operator[0]]
-                and opset < extensions.get(node.op_type, opset + 1)
+                and opset < dialect.facts.extensions.get(node.op_type, opset + 1)
+                and opset > _find_last_former(dialect, node.op_type)
             ):
                 raise ModelError(
                     f"{name}: malformed: node {node.name or node.op_type} is of the operator {node.op_type}, which"

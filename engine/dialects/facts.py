@@ -87,6 +87,16 @@ class OperatorFacts:
         "The option that counts the last operands, which its graph is given by slices",
         Member | None,
     ] = None
+    slice_axes: Annotated[
+        str | None,
+        "The option that lists along which axis each of them is sliced; the first where it is not given",
+        Member | None,
+    ] = None
+    stack_axes: Annotated[
+        str | None,
+        "The option that lists along which axis the last results, as many as it yields for each slice, are stacked",
+        Member | None,
+    ] = None
     decides: Annotated[
         tuple[str, ...],
         "Options that are graphs and yield no results",
@@ -103,6 +113,11 @@ class OperatorFacts:
         "Options that count the results, each with the operand that says it instead; older forms go without both",
         Mapping[Member, str],
     ] = field(default_factory=dict)
+    none_if_empty: Annotated[
+        tuple[str, ...],
+        "Operands that count as left out where they are constants without elements",
+        tuple[Member, ...],
+    ] = ()
     fold: Annotated[bool, "Whether it is computed where its operands are constant"] = True
 
     # what is known of results before a run

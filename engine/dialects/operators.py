@@ -361,3 +361,17 @@ def get_option(node: ir.Node, option: Option) -> Any:
     if option.type == "bool":
         return bool(value)
     return list(value) if option.type.startswith("[") else value
+
+
+def leave_out_empty(nodes: Iterable[ir.Node], dialect: Dialect, opset: int) -> None:
+    """Leave out constant operands without elements that mean no more than that, where an opset lets them."""
+    for node in nodes:
+        known = dialect.operators.get(node.op_type) if node.domain == dialect.domain else None
+        if known is None or not known.facts.none_if_empty:
+            continue
+        spec = dialect.find_operator(node.op_type, opset)
+        for place, (value, operand) in enumerate(zip(node.inputs, spec.operands if spec else (), strict=False)):
+            constant = None if value is None else value.const_value
+            mentioned = operand.optional and operand.name in known.facts.none_if_empty
+            if mentioned and constant is not None and 0 in constant.shape.numpy():
+                node.replace_input_with(place, None)

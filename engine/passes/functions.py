@@ -19,7 +19,7 @@ from ..dialects.folding import fold, fold_extents
 from ..dialects.inference import InferenceError, infer, make_shape, read_extents
 from ..dialects.onnx_schemas import find_schema
 from ..dialects.operators import OperatorSpec
-from ..rewrite.subgraphs import find_bodies, stack_types
+from ..rewrite.subgraphs import count_slices, find_bodies, read_axes, stack_types
 from .base import Module, Visit
 from .newest_forms import update_nodes
 
@@ -106,9 +106,9 @@ def _evaluate_bodies(
     module: Module, node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, settled: set[ir.Node], newest: int | None
 ) -> None:
     """Let the inputs of a node's graphs be like its operands, and its results like what the graphs yield."""
-    counted = node.attributes.get(spec.facts.slices or "")
-    slices = None if counted is None else counted.as_int()
+    slices = count_slices(node, spec)
     first = len(node.inputs) - (slices or 0)
+    axes = read_axes(node, spec.facts.slice_axes, slices or 0)
     for graph in graphs:
         for place, (operand, given) in enumerate(zip(node.inputs, graph.inputs, strict=False)):
             if operand is None or (place < first and place < len(_list_kinds(spec))):
@@ -116,12 +116,13 @@ def _evaluate_bodies(
             given.type = operand.type or given.type
             shape = read_extents(operand)
             if shape is not None and place >= first:
-                given.shape = make_shape(shape[1:])
+                axis = axes[place - first] % len(shape)
+                given.shape = make_shape(shape[:axis] + shape[axis + 1 :])
             elif shape is not None and not _list_kinds(spec):
                 given.shape = make_shape(shape)
         evaluate_nodes(module.enter_body(graph), settled, newest)
     if slices is not None:
-        stack_types(node, slices)
+        stack_types(node, spec)
     elif not spec.facts.parameters:
         for place, output in enumerate(node.outputs):
             shapes = [read_extents(graph.outputs[place]) for graph in graphs]
@@ -130,7 +131,7 @@ def _evaluate_bodies(
                 pairs = zip(*[one or () for one in shapes], strict=True)
                 output.shape = make_shape(tuple(one[0] if len(set(one)) == 1 else None for one in pairs))
     else:
-        stack_types(node, None)
+        stack_types(node, spec)
         count = len(_list_kinds(spec))
         for place, (operand, output) in enumerate(zip(node.inputs[count:], node.outputs, strict=False)):
             shape = None if operand is None else read_extents(operand)

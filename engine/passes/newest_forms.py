@@ -14,7 +14,7 @@ import onnx_ir as ir
 from ..base.names import Scope
 from ..base.startup import dataclass
 from ..dialects.literals import make_attribute
-from ..dialects.operators import Dialect, OperatorSpec, get_option
+from ..dialects.operators import Dialect, OperatorSpec, get_option, leave_out_empty
 from .base import Module, Visit
 
 
@@ -40,6 +40,7 @@ def update_nodes(nodes: list[ir.Node], module: Module, given: int, newest: int |
     if not dialect.schemas:
         return
     newest = newest or module.opset
+    leave_out_empty(nodes, dialect, newest)
     for node in nodes:
         if node.domain != dialect.domain:
             continue
@@ -107,7 +108,7 @@ def _move_attributes(
     inputs += [None] * (max(moved) + 1 - len(inputs))
     for place, value in moved.items():
         parameter = None if found is None else found.find_operand(place)
-        elements = np.asarray(value)
+        elements = np.asarray(value, np.int64 if value == [] else None)  # an empty list tells no type
         if elements.dtype.kind == "f":
             own = next((v.dtype for v in node.inputs if v is not None and v.dtype is not None), None)
             elements = elements.astype(own.numpy() if own is not None else np.float32)

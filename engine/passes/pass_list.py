@@ -81,6 +81,8 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     fold = Fold(_TRAINED if options.folded is None and code else options.folded)
     #: the source says by the types of values what is quantized or complex, and not by operators
     implied = across and not rules.source.schemas and rules.source.facts.python is None
+    #: graphs inside others are functions where the source calls them by number
+    inside = Visit.OUTSIDE_FIRST if rules.source.schemas or not across else Visit.FUNCTIONS_FIRST
     newest: list[tuple[Pass, bool]] = []
     rest: list[tuple[Pass, bool]] = []
     if options.given is not None:
@@ -105,7 +107,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (QuantizeDequantize(options.plain), implied),
         (fold, not across or rules.source.schemas),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
-        (Rules(NORMALIZE, Visit.FUNCTIONS_FIRST if across else Visit.OUTSIDE_FIRST), True),
+        (Rules(NORMALIZE, inside), True),
         (InferAgain(fold), across and rules.source.schemas),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         *rest,

@@ -308,8 +308,7 @@ class Builder:
         self.nodes.append(node)
         if (graphs := find_bodies(node)) or spec.schema is None:
             if graphs:
-                counted = node.attributes.get(spec.facts.slices or "")
-                stack_types(node, None if counted is None else counted.as_int(), spec.facts.decides)
+                stack_types(node, spec)
             coded = self._inherit(node) and any(map(read_quantization, node.inputs))
             found = None if not self._settle or graphs or coded else self._settle(node)
             if found is None and spec.role == DEQUANTIZE_BY:

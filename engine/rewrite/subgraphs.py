@@ -52,8 +52,8 @@ def _copy_all(graph: ir.Graph, found: dict[ir.Value, ir.Value | None], scope: Sc
 
 
 def _copy_attribute(attribute: ir.Attr, found: Mapping[ir.Value, ir.Value | None], scope: Scope) -> ir.Attr:
-    """An attribute; a graph that reads values of which others are found, as a copy that reads these."""
-    if attribute.type is not _GRAPH or found.keys().isdisjoint(_list_read(attribute.as_graph())):
+    """An attribute, and a graph as a copy of its own: the node that has it now may be given up with all in it."""
+    if attribute.type is not _GRAPH:
         return attribute
     graph, known = attribute.as_graph(), dict(found)
     inputs = [
@@ -74,15 +74,6 @@ def _copy_attribute(attribute: ir.Attr, found: Mapping[ir.Value, ir.Value | None
     nodes = _copy_all(graph, known, scope)
     results = [known.get(output, output) or output for output in graph.outputs]
     return ir.AttrGraph(attribute.name, ir.Graph(inputs, results, nodes=nodes, initializers=constants, name=graph.name))
-
-
-def _list_read(graph: ir.Graph) -> Iterator[ir.Value]:
-    """The values that a graph yields and its nodes read, those of graphs inside it as well."""
-    yield from graph.outputs
-    for node in graph:
-        yield from (value for value in node.inputs if value is not None)
-        for inner in find_bodies(node):
-            yield from _list_read(inner)
 
 
 def copy(
@@ -175,13 +166,14 @@ def count_yielded(spec: OperatorSpec, attributes: Iterable[ir.Attr]) -> int:
     return len(graphs[0].outputs) if graphs and not spec.facts.parameters else 0
 
 
-def stack_types(node: ir.Node, slices: int | None, decides: Sequence[str] = ()) -> None:
+def stack_types(node: ir.Node, spec: OperatorSpec) -> None:
     """Give the results of a node the types of what its graphs yield.
 
-    Of the last operands the graphs read `slices` slice by slice, and what they yield for each is stacked along a new
-    first axis of that extent; then shapes are known too. `slices` is None for an operator that does not count any: its
-    results are the last of what its graphs yield, but for those of the options that `decides` names.
+    Of the last operands of some operators the graphs read slices, and what they yield for each is stacked along a new
+    axis of that extent; then shapes are known too. The results of others are the last of what their graphs yield, but
+    for those of the options that `decides` names.
     """
+    slices, decides = count_slices(node, spec), spec.facts.decides
     if slices is None:
         graphs = [a.as_graph() for name, a in node.attributes.items() if name not in decides and a.type is _GRAPH]
         for body in graphs:
@@ -190,12 +182,30 @@ def stack_types(node: ir.Node, slices: int | None, decides: Sequence[str] = ()) 
         return
     carried = len(node.inputs) - slices
     source = node.inputs[-1]
-    extent = None if source is None or source.shape is None else source.shape[0]
+    (*_, sliced) = read_axes(node, spec.facts.slice_axes, slices) or [0]
+    extent = None if source is None or source.shape is None else source.shape[sliced]
+    axes = read_axes(node, spec.facts.stack_axes, len(node.outputs) - carried)
     for body in find_bodies(node):
         for place, (result, inner) in enumerate(zip(node.outputs, body.outputs, strict=True)):
             result.type = inner.type
-            if inner.shape is not None:
-                result.shape = ir.Shape([*([] if place < carried else [extent]), *inner.shape])
+            if inner.shape is None:
+                continue
+            shape = [*inner.shape]
+            if place >= carried:
+                shape.insert(axes[place - carried] % (len(shape) + 1), extent)
+            result.shape = ir.Shape(shape)
+
+
+def count_slices(node: ir.Node, spec: OperatorSpec) -> int | None:
+    """How many of a node's last operands its graphs read slice by slice; None for an operator that does not say so."""
+    counted = node.attributes.get(spec.facts.slices or "")
+    return None if counted is None else counted.as_int()
+
+
+def read_axes(node: ir.Node, option: str | None, count: int) -> list[int]:
+    """The axes that an option of a node lists; as many zeros as it would have to list where it is not given."""
+    given = node.attributes.get(option or "")
+    return [0] * count if given is None else [*given.as_ints()]
 
 
 def detach(node: ir.Node) -> None:

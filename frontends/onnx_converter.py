@@ -1,0 +1,89 @@
+"""Models of early opsets, brought to a later one by onnx's own converter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx
+import onnx.checker
+import onnx.shape_inference
+from onnx import version_converter
+
+#: the attributes by which operators said, before opset 7, along which axis their second operand is repeated
+_REPEATED, _AXIS = "broadcast", "axis"
+#: from this version of the format on, initializers are no inputs, unless they are to be defaults
+_UNLISTED = 4
+_FAILURES = (
+    version_converter.ConvertError,
+    onnx.shape_inference.InferenceError,
+    onnx.checker.ValidationError,
+    RuntimeError,
+    ValueError,
+)
+
+
+class ConversionError(Exception):
+    """A model that cannot be brought to another opset, in the words of onnx's converter."""
+
+
+def convert(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+    """The same model at a later opset. Types of inputs and outputs stay as they are declared.
+
+    Raises ConversionError where the converter has no way.
+    """
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(model)
+    if model.ir_version < _UNLISTED:
+        constants = {tensor.name for tensor in model.graph.initializer}
+        del fixed.graph.input[:]
+        fixed.graph.input.extend(value for value in model.graph.input if value.name not in constants)
+        fixed.ir_version = _UNLISTED
+    for value in fixed.graph.input:
+        for extent in value.type.tensor_type.shape.dim:
+            extent.dim_value = extent.dim_value or 1  # the converter takes none that is free
+    try:
+        _write_axes(fixed.graph, _infer_ranks(fixed))
+        made = version_converter.convert_version(fixed, opset)
+    except _FAILURES as error:
+        raise ConversionError(f"{error}") from error
+    types = {value.name: value.type for value in (*model.graph.input, *model.graph.output)}
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.CopyFrom(types[value.name])
+    return made
+
+
+def _infer_ranks(model: onnx.ModelProto) -> Mapping[str, int]:
+    """How many axes each value has, as far as that is known."""
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    described = (*graph.input, *graph.value_info, *graph.output)
+    ranks = {
+        one.name: len(one.type.tensor_type.shape.dim) for one in described if one.type.tensor_type.HasField("shape")
+    }
+    return ranks | {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+
+
+def _write_axes(graph: onnx.GraphProto, ranks: Mapping[str, int]) -> None:
+    """Give constants that are repeated along other axes than the last all of their axes, as later opsets have them.
+
+    The converter does so itself, with as many axes behind as the first operand has more, whatever the axis is.
+    """
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    constants |= {
+        node.output[0]: one.t for node in graph.node if not node.input for one in node.attribute if one.t.dims
+    }
+    for node in graph.node:
+        given = {one.name: one.i for one in node.attribute if one.type == onnx.AttributeProto.INT}
+        if not given.get(_REPEATED) or _AXIS not in given:
+            continue
+        first, second = node.input
+        rank, constant = ranks.get(first), constants.get(second)
+        if rank is None or constant is None:
+            what = f"operand {second} of {node.name or node.op_type} is repeated along axis {given[_AXIS]}"
+            raise ValueError(f"{what}, and not constant, or nothing says along how many axes")
+        wide = graph.initializer.add()
+        wide.CopyFrom(constant)
+        wide.name = node.input[1] = f"{node.output[0]}/{second}"
+        wide.dims.extend([1] * (rank - given[_AXIS] % rank - len(constant.dims)))
+        kept = [one for one in node.attribute if one.name not in (_REPEATED, _AXIS)]
+        del node.attribute[:]
+        node.attribute.extend(kept)
