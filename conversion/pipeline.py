@@ -194,7 +194,7 @@ def _run_step(
         keep_custom=options.keep_custom,
         keep_all=keep_all,
         folded=options.max_folded_bytes,
-        given=version if prepared.rules.target.facts.reference is not None else None,
+        given=version if prepared.rules.source.schemas and prepared.rules.source is not prepared.rules.target else None,
         adapted=version if prepared.rules.source is prepared.rules.target and version != prepared.opset else None,
         part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),
     )

@@ -75,7 +75,6 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
     if code:
         _fix_defaults(model.graph)
     opset, told = model.opset_imports.get(""), model.meta.get("told", {})
-    model = _choose_version(model, pack)
     if code:
         _name_extents(model.graph, told)
     signature = signatures.choose(model, options.signature)
@@ -88,24 +87,6 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
     same = pack.source == pack.target  # the file keeps its signatures, and what they name
     names, renamed = signatures.name_interface(graph, None if same else signature)
     return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed, opset)
-
-
-def _choose_version(model: ir.Model, pack: loader.Pack) -> ir.Model:
-    """A model in the first opset that rules which write code read, where its own is before that.
-
-    Raises ModelError where it cannot be made one of that opset.
-    """
-    own, (low, high) = model.opset_imports.get(""), pack.opsets
-    if own is None or not pack.catalogue.find_dialect(pack.source).schemas:
-        return model
-    if pack.catalogue.find_dialect(pack.target).facts.python is None:
-        return model
-    wanted = max(own, low)
-    if wanted == own or not low <= wanted <= high:  # what is out of range is told when rules are compiled for it
-        return model
-    from ..frontends.onnx_versions import convert_opset
-
-    return convert_opset(model, wanted)
 
 
 def _fix_defaults(graph: ir.Graph) -> None:

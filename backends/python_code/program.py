@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from ...engine.base.constants import FROZEN, SHARED, TRAINED
+from ...engine.base.constants import TRAINED
 from ...engine.base.errors import RewriteError
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect
@@ -26,7 +26,7 @@ from .rerolled_loops import fold_rounds
 from .step_order import list_steps
 from .steps import Block, Slot, Step
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
-from .ties import find_frozen, find_tied, has_elements_of, write_path
+from .ties import has_elements_of, write_last_statements
 
 #: letters of an option in a comment
 _LONGEST = 400
@@ -100,9 +100,8 @@ class _Writer:
         body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect, self._block_inputs)
         name = self._classes.give(name_model(graph), "Model")
         tensors = list(self._iterate_tensors(body, steps, ""))
-        tied = find_tied(tensors, graph.meta.get(SHARED, ())) if self._python.ties else []
-        frozen = find_frozen(tensors, graph.meta.get(FROZEN, ())) if self._python.frozen else []
-        lines += ["", "", *self._write_class(name, body, tied, frozen)]
+        ends = write_last_statements(tensors, graph, self._python)
+        lines += ["", "", *self._write_class(name, body, ends)]
         called = _list_words("\n".join(lines))
         functions = [text for name, text in self._python.functions.items() if name in called]
         lines = [*(line for text in functions for line in ["", "", *text.rstrip().split("\n")]), *lines]
@@ -131,9 +130,8 @@ class _Writer:
 
     # ---- classes
 
-    def _write_class(
-        self, name: str, body: Body, tied: Sequence[tuple[str, str]] = (), frozen: Sequence[str] = ()
-    ) -> list[str]:
+    def _write_class(self, name: str, body: Body, ends: Sequence[str] = ()) -> list[str]:
+        """The lines of a class, `ends` those behind what its constructor makes."""
         slots = {} if body.block is None else body.block.literals
         if body.is_chain:
             [member] = body.members
@@ -142,7 +140,7 @@ class _Writer:
             assert isinstance(chain, ast.Call)
             begin = ast.Call(parse_template("super().__init__"), chain.args, chain.keywords)
             head = f"class {name}({write_expression(chain.func)}):"
-            return [head, *self._write_signature(body), *write_statement("", begin, 2)]
+            return [head, *self._write_signature(body), *write_statement("", begin, 2), *ends]
         stubs = self._collect_stubs(body)
         named = {step: stub for step, (stub, _) in stubs.items()}
         method = Method(body, slots, named, self._python, self._block_inputs)
@@ -153,11 +151,7 @@ class _Writer:
         bodies = list(_walk(body))
         made = [line for one in bodies for member in one.members for line in self._write_member(member, one, slots)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
-        for one, other in tied:
-            made += write_statement(f"{write_path(one)} = ", parse_template(write_path(other)), 2)
-        for path in frozen:
-            weight = parse_template(write_path(path))
-            made += write_statement("", fill(parse_template(self._python.frozen or ""), {"weight": weight}), 2)
+        made += ends
         base = self._python.base if body.block is None else self._python.block or self._python.base
         lines = [f"class {name}({base}):"]
         buffers = [

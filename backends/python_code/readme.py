@@ -37,4 +37,5 @@ def describe(program: Program, dialect: Dialect, code: str, tensors: str) -> str
 def _make(one: Input, python: DialectPython) -> str:
     """An example of an input; free sizes are 1."""
     kind = "float" if is_float(one.dtype) else "bool" if one.dtype == "bool" else "integer"
+    kind = "other_float" if kind == "float" and one.dtype != "f32" and "other_float" in python.examples else kind
     return python.examples[kind].format(shape=one.shape, dtype=python.types[one.dtype])

@@ -1,17 +1,41 @@
-"""Weights of the source among the tensors that code holds: those that are shared, and those that are trained."""
+"""What is known of the tensors that code holds: which are shared in the source, which are trained, their precision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
+
+from ...engine.base.constants import FROZEN, SHARED
+from ...engine.dialects.python_facts import DialectPython
+from ...engine.expressions.functions.registry import SHORT
+from .printer import write_statement
+from .templates import fill, parse_template
+
+
+def write_last_statements(tensors: Sequence[tuple[str, ir.Value]], graph: ir.Graph, python: DialectPython) -> list[str]:
+    """The lines at the end of a constructor: what is shared, what is not trained, and the precision of all."""
+    lines: list[str] = []
+    for one, other in find_tied(tensors, graph.meta.get(SHARED, ())) if python.ties else ():
+        lines += write_statement(f"{write_path(one)} = ", parse_template(write_path(other)), 2)
+    for path in find_frozen(tensors, graph.meta.get(FROZEN, ())) if python.frozen else ():
+        weight = parse_template(write_path(path))
+        lines += write_statement("", fill(parse_template(python.frozen or ""), {"weight": weight}), 2)
+    precise = find_precision(tensors, python.precision)
+    return lines if precise is None else [*lines, *write_statement("", parse_template(precise), 2)]
 
 
 def find_tied(tensors: Sequence[tuple[str, ir.Value]], shared: Sequence[ir.TensorProtocol]) -> list[tuple[str, str]]:
     """The paths of tensors that are one in the source, each with that of the first; `shared` are those of the source
     that several nodes read."""
     return [pair for one in shared if one.size > 1 for pair in _list_pairs(one, tensors)]
+
+
+def find_precision(tensors: Sequence[tuple[str, ir.Value]], calls: Mapping[str, str]) -> str | None:
+    """The call by which all real numbers that a model holds have their element type, where they have one alone."""
+    kinds = {value.dtype for _, value in tensors if value.dtype is not None and value.dtype.is_floating_point()}
+    return calls.get(SHORT[kinds.pop()]) if len(kinds) == 1 else None
 
 
 def find_frozen(tensors: Sequence[tuple[str, ir.Value]], frozen: Sequence[ir.TensorProtocol]) -> list[str]:

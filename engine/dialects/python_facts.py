@@ -71,12 +71,17 @@ class DialectPython:
     ] = ""
     ties: Annotated[bool, "Whether an assignment lets layers share a weight"] = False
     frozen: Annotated[str | None, "A statement by which a weight `weight` of a layer is not trained"] = None
+    precision: Annotated[
+        Mapping[str, str],
+        "By an element type that layers have not by themselves, the call by which all real numbers of a model have it",
+    ] = field(default_factory=dict)
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
     scalar: Annotated[str, "The tensor of a number `n`"] = "n"
     stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"
     examples: Annotated[
         Mapping[str, str],
-        "By the kind of an element type (float, integer, bool): an input with `{shape}` and `{dtype}`",
+        "By the kind of an element type (float, other_float if not of 32 bits, integer, bool): an input with `{shape}`"
+        " and `{dtype}`",
     ] = field(default_factory=dict)
     readme: Annotated[
         str,

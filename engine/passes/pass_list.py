@@ -86,11 +86,10 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     newest: list[tuple[Pass, bool]] = []
     rest: list[tuple[Pass, bool]] = []
     if options.given is not None:
-        newest = [(NewestForms(options.given), True), (Functions(options.given), True)]
+        # code is written of functions as such where rules know them
+        newest = [(NewestForms(options.given), True), (Functions(options.given), not code)]
         rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     ordered = not code or rules.target.facts.channels is not None
-    if code and rules.source.schemas:
-        rest = [(Functions(rules.opset, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
         (resize, bool(options.extents)),  # while what is known of shapes is what the file says
@@ -151,7 +150,7 @@ def list_names(rules: RuleSet) -> list[str]:
         float_interface=True,
         keep_float16=True,
         part=Part(("input",)),
-        given=1 if rules.target.facts.reference is not None else None,
+        given=1 if rules.source.schemas and rules.source is not rules.target else None,
         adapted=1 if rules.source is rules.target and rules.target.schemas else None,
     )
     return list(dict.fromkeys(one.name for one in list_passes(rules, all_on)))

@@ -518,3 +518,15 @@ def judged(judge: Judge) -> dict[str, Any]:
 @pytest.mark.parametrize("name", CASES)
 def test_code_computes_what_the_runtime_does(name: str, judged: dict[str, Any]) -> None:
     assert_equal(judged[name])
+
+
+@pytest.mark.parametrize(("kind", "said"), [(np.float16, True), (np.float32, False)])
+def test_layers_of_a_model_in_half_precision_are_in_half_precision(kind: Any, said: bool, tmp_path: Path) -> None:
+    weights = onh.from_array(_RANDOM.standard_normal((3, 4)).astype(kind), "w")
+    element = oh.np_dtype_to_tensor_dtype(np.dtype(kind))
+    x, y = (oh.make_tensor_value_info(name, element, shape) for name, shape in (("x", [2, 3]), ("y", [2, 4])))
+    graph = oh.make_graph([oh.make_node("MatMul", ["x", "w"], ["y"])], "net", [x], [y], [weights])
+    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
+    pipeline.rewrite(model.SerializeToString(), to="torch").save(tmp_path / "net")
+    assert ("self.half()" in (tmp_path / "net" / "model.py").read_text()) == said
+    assert ("dtype=torch.float16" in (tmp_path / "net" / "README.md").read_text()) == said
