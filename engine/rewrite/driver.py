@@ -70,8 +70,8 @@ class Driver:
     def explain_misses(self, node: ir.Node) -> tuple[Reason, ...]:
         """Tell why each rule about a node's operator does not take it, from where it got furthest."""
         candidates = self._rules.list_candidates(self._stage, node.domain, node.op_type)
-        about = [rule for rule in candidates if not rule.general]  # what is about all operators says little of one
-        misses = [self._firing.explain_miss(rule, node) for rule in about or candidates]
+        about = (rule for rule in candidates if not rule.general)  # what is about all operators says little of one
+        misses = [self._firing.explain_miss(rule, node) for rule in about]
         return tuple(miss for miss in misses if miss is not None)
 
     def refuse(self, node: ir.Node) -> Reason | None:
