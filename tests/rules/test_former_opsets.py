@@ -6,13 +6,13 @@ from pathlib import Path
 
 import nnrewrite
 import onnx
-import onnx.parser
 import pytest
 from nnrewrite import ModelError
 from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import compare_models
 
-X = "float[n, 3, 4, 4] x"
+from .text_models import write_model
+
 #: opset, outputs and nodes
 MODELS = {
     "Softmax of rows, extents unknown": (11, "y", "y = Softmax<axis = 1>(x)"),
@@ -48,27 +48,17 @@ MODELS = {
 }
 
 
-def _write(path: Path, opset: int, outputs: str, nodes: str, inputs: str = X) -> Path:
-    declared = ", ".join(f"float[] {name}" for name in outputs.split())
-    text = f'<ir_version: 8, opset_import: ["": {opset}]> net ({inputs}) => ({declared}) {{ {nodes} }}'
-    model = onnx.parser.parse_model(text)
-    for output in model.graph.output:
-        output.ClearField("type")
-    onnx.save(model, path)
-    return path
-
-
 @pytest.mark.parametrize("form", ["tflite", "onnx"])
 @pytest.mark.parametrize(("opset", "outputs", "nodes"), MODELS.values(), ids=MODELS)
 def test_operators_compute_what_they_meant(opset: int, outputs: str, nodes: str, form: str, tmp_path: Path) -> None:
-    path = _write(tmp_path / "model.onnx", opset, outputs, nodes)
+    path = write_model(tmp_path / "model.onnx", opset, outputs, nodes)
     made = nnrewrite.rewrite(path, to="tflite") if form == "tflite" else nnrewrite.rewrite(path, opset=max(opset, 21))
     verdict = compare_models(f"{path}", read_bytes(made.encoded), samples=2)
     assert verdict.passed, verdict.differences
 
 
 def test_no_axes_are_all_axes(tmp_path: Path) -> None:
-    path = _write(tmp_path / "model.onnx", 11, "y", "y = ReduceMax<keepdims = 0>(x)")
+    path = write_model(tmp_path / "model.onnx", 11, "y", "y = ReduceMax<keepdims = 0>(x)")
     model = onnx.load(path)
     model.graph.node[0].attribute.append(onnx.helper.make_attribute("axes", [], attr_type=onnx.AttributeProto.INTS))
     onnx.save(model, path)
@@ -78,20 +68,22 @@ def test_no_axes_are_all_axes(tmp_path: Path) -> None:
 
 def test_operands_were_broadcast_along_an_axis_before_opset_7(tmp_path: Path) -> None:
     nodes = "b = Constant<value = float[3] {1.0, 2.0, 3.0}>() y = Add<broadcast = 1, axis = 1>(x, b)"
-    old = _write(tmp_path / "model.onnx", 6, "y", nodes)  # which ONNX Runtime does not run
-    new = _write(tmp_path / "new.onnx", 7, "y", "b = Constant<value = float[3, 1, 1] {1.0, 2.0, 3.0}>() y = Add(x, b)")
+    old = write_model(tmp_path / "model.onnx", 6, "y", nodes)  # which ONNX Runtime does not run
+    new = write_model(
+        tmp_path / "new.onnx", 7, "y", "b = Constant<value = float[3, 1, 1] {1.0, 2.0, 3.0}>() y = Add(x, b)"
+    )
     for made in (nnrewrite.rewrite(old, to="tflite"), nnrewrite.rewrite(old)):
         assert compare_models(f"{new}", read_bytes(made.encoded)).passed
 
 
 def test_what_cannot_be_brought_to_the_first_opset_is_said_in_one_line(tmp_path: Path) -> None:
-    path = _write(tmp_path / "model.onnx", 5, "y", "y = Reshape(x, s)")
+    path = write_model(tmp_path / "model.onnx", 5, "y", "y = Reshape(x, s)")
     with pytest.raises(ModelError, match="the model is of opset 5, which cannot be brought to opset 7: "):
         nnrewrite.rewrite(path, to="tflite")
 
 
 def test_a_graph_without_a_name_gets_one_and_an_input_may_be_an_output(tmp_path: Path) -> None:
-    model = onnx.load(_write(tmp_path / "model.onnx", 16, "x", "", "float[2, 3] x"))
+    model = onnx.load(write_model(tmp_path / "model.onnx", 16, "x", "", "float[2, 3] x"))
     model.graph.ClearField("name")
     onnx.save(model, tmp_path / "nameless.onnx")
     for made in (
@@ -112,7 +104,7 @@ def test_slices_and_results_of_a_scan_may_be_along_any_axis(tmp_path: Path) -> N
             s = Softmax<axis = 1>(q)
             out = Mul(s, k)
           }>(z, x)"""
-    path = _write(tmp_path / "scan.onnx", 21, "last y", nodes, "float[2, 3, n] x")
+    path = write_model(tmp_path / "scan.onnx", 21, "last y", nodes, "float[2, 3, n] x")
     made = nnrewrite.rewrite(path, to="tflite")
     verdict = compare_models(f"{path}", read_bytes(made.encoded), samples=2)
     assert verdict.passed, verdict.differences

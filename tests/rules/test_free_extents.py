@@ -1,0 +1,53 @@
+"""TensorFlow Lite of ONNX models whose extents only a run tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nnrewrite
+import pytest
+from nnrewrite.fuzz.runtimes import read_bytes
+from nnrewrite.verify import compare_models
+
+from .text_models import write_model
+
+#: inputs, outputs and nodes
+MODELS = {
+    "frequencies of signals of any number and length": (
+        "float[b, n] x",
+        "y z",
+        """p = Constant<value_ints = [0, 8, 0, 8]>() v = Pad(x, p) s = Constant<value_int = 2>()
+        w = Constant<value_floats = [0.5, 1.0, 1.5, 1.0]>() y = STFT(v, s, w)
+        a = Constant<value_ints = [-1]>() z = ReduceSumSquare<keepdims = 0>(y, a)""",
+    ),
+    "ends that are repeated and cut off": (
+        "float[b, n, 3] x",
+        "y z",
+        """p = Constant<value_ints = [0, 2, 1, 1, 3, 0]>() y = Pad<mode = "edge">(x, p)
+        q = Constant<value_ints = [0, 1, 0, 0, -1, 0]>() z = Pad<mode = "edge">(x, q)""",
+    ),
+    "an axis that is counted and left out": (
+        "float[b, n, 3] x",
+        "y",
+        """s = Shape<start = 1, end = 2>(x) c = Squeeze(s) z = Constant<value_int = 0>() o = Constant<value_int = 1>()
+        r = Range(z, c, o) y = Cast<to = 1>(r)""",
+    ),
+    "the class of the largest of any number": ("float[b, n] x", "y", "y = Hardmax(x)"),
+    "a scan that collects rows of any length, forwards and backwards": (
+        "float[b, t, n] x",
+        "last y z",
+        """a = Constant<value_ints = [1]>() f = ReduceSum<keepdims = 0>(x, a)
+        last, y, z = Scan<num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1, 0],
+          scan_output_directions = [0, 1], body = body (float[b, n] before, float[b, n] row) =>
+          (float[b, n] after, float[b, n] sum, float[b, n] gate) {
+            after = Add(before, row) sum = Identity(after) gate = Sigmoid(row)
+          }>(f, x)""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "nodes"), MODELS.values(), ids=MODELS)
+def test_models_of_any_extents_compute_what_they_did(inputs: str, outputs: str, nodes: str, tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model.onnx", 21, outputs, nodes, inputs)
+    verdict = compare_models(f"{path}", read_bytes(nnrewrite.rewrite(path, to="tflite").encoded), samples=2)
+    assert verdict.passed, verdict.differences
