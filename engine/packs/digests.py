@@ -36,7 +36,7 @@ def digest_code(files: Sequence[Path]) -> hashlib._Hash:
 def _digest_files(names: Sequence[str]) -> bytes:
     """A name for files of the program as they are now: their sizes and times, as reading them all takes eight times as
     long."""
-    known = ((name, os.stat(name)) for name in names)
+    known = ((name, Path(name).stat()) for name in names)
     return hashlib.sha256("".join(f"{n}\0{s.st_size}\0{s.st_mtime_ns}\0" for n, s in known).encode()).digest()
 
 

@@ -56,6 +56,7 @@ def update_nodes(nodes: list[ir.Node], module: Module, given: int, newest: int |
         if was is not None and now is not None and given < newest:
             _write_defaults(node, was, now)
             _move_attributes(node, (was, now), module.names, dialect)
+            _drop_defaults(node, was, now)
             if now.facts.counted and (asked := dialect.find_operator(node.op_type, module.opset)) is not None:
                 _write_result_counts(node, was, asked)
 
@@ -70,6 +71,13 @@ def _write_defaults(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None
         if name in node.attributes or kept is None or option.default is None or option.default == kept.default:
             continue
         node.attributes.add(make_attribute(kept, option.default))
+
+
+def _drop_defaults(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:
+    """Drop attributes that the newer form has not, where they say what it does anyway."""
+    for name, option in was.options.items():
+        if name in node.attributes and name not in now.options and get_option(node, option) == option.default:
+            del node.attributes[name]
 
 
 def _write_result_counts(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:

@@ -38,6 +38,11 @@ MODELS = {
         "y",
         's = Constant<value = float[4] {1.0, 1.0, 2.0, 2.0}>() y = Upsample<mode = "linear">(x, s)',
     ),
+    "what later opsets do anyway": (
+        7,
+        "y",
+        """f = Constant<value = float[3] {1.0, 2.0, 3.0}>() y = BatchNormalization<spatial = 1>(x, f, f, f, f)""",
+    ),
     "values that are put to places": (
         10,
         "y",

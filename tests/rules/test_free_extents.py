@@ -32,6 +32,12 @@ MODELS = {
         """s = Shape<start = 1, end = 2>(x) c = Squeeze(s) z = Constant<value_int = 0>() o = Constant<value_int = 1>()
         r = Range(z, c, o) y = Cast<to = 1>(r)""",
     ),
+    "the last and the last but one of any number": (
+        "float[b, n, 3] x",
+        "y z",
+        """l = Constant<value_int = -1>() y = Gather<axis = 1>(x, l)
+        i = Constant<value_ints = [-2, 0]>() z = Gather<axis = 1>(x, i)""",
+    ),
     "the class of the largest of any number": ("float[b, n] x", "y", "y = Hardmax(x)"),
     "a scan that collects rows of any length, forwards and backwards": (
         "float[b, t, n] x",
