@@ -1,4 +1,4 @@
-"""TensorFlow Lite of ONNX models whose extents only a run tells."""
+"""TensorFlow Lite of ONNX models whose extents only a run tells, loops that make such among them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,22 @@ MODELS = {
         i = Constant<value_ints = [-2, 0]>() z = Gather<axis = 1>(x, i)""",
     ),
     "the class of the largest of any number": ("float[b, n] x", "y", "y = Hardmax(x)"),
+    "rows that a loop collects": (
+        "float[2, 3] x",
+        "y z",
+        """n = Constant<value = int64 {3}>()
+        y, z = Loop<body = b (int64 i, bool c, float[2, 3] v) => (bool d, float[2, 3] w, float[2, 3] u) {
+          d = Identity(c) w = Tanh(v) u = Add(w, v) }>(n, , x)""",
+    ),
+    "rows of half precision that a loop collects": (
+        "float16[n, 3] x, bool f",
+        "y z a",
+        """n = Constant<value = int64 {3}>()
+        y, z = Loop<body = b (int64 i, bool c, float16[n, 3] v) => (bool d, float16[n, 3] w, float16[n, 3] u) {
+          d = Identity(c) w = Tanh(v) u = Add(w, v) }>(n, , x)
+        a = If<then_branch = t () => (float16[n, 3] p) { p = Exp(x) },
+               else_branch = e () => (float16[n, 3] q) { q = Neg(x) }>(f)""",
+    ),
     "a scan that collects rows of any length, forwards and backwards": (
         "float[b, t, n] x",
         "last y z",
