@@ -74,9 +74,8 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
     code = pack.catalogue.find_dialect(pack.target).facts.python is not None
     if code:
         _fix_defaults(model.graph)
-    opset, told = model.opset_imports.get(""), model.meta.get("told", {})
-    if code:
-        _name_extents(model.graph, told)
+        _name_extents(model.graph, model.meta.get("told", {}))
+    opset = model.opset_imports.get("")
     signature = signatures.choose(model, options.signature)
     subgraphs: Sequence[ir.Graph] = model.meta["subgraphs"]
     graph = model.graph if signature is None else subgraphs[signature.subgraph]
