@@ -1,0 +1,69 @@
+"""TensorFlow Lite of ONNX models over images whose sizes only a run tells: odd ones and even ones, from one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nnrewrite
+import numpy as np
+import pytest
+from nnrewrite.fuzz.runtimes import read_bytes
+from nnrewrite.verify import compare_models
+
+from .text_models import write_model
+
+HOW, HALF, MORE = "coordinate_transformation_mode", "[1.0, 1.0, 0.5, 0.5]", "[1.0, 1.0, 1.5, 1.25]"
+#: the sizes of another image, one and a half times as many rows
+OTHER = """sx = Shape(x) f = Constant<value_ints = [2, 2, 3, 2]>() t = Constant<value_ints = [2, 2, 2, 2]>()
+  m = Mul(sx, f) s = Div(m, t)"""
+
+
+def resize(words: str, scales: str | None = None) -> str:
+    """The nodes that resize an image by factors, or to the sizes of another."""
+    if scales is None:
+        return f"{OTHER} y = Resize<{words}>(x, , , s)"
+    return f"k = Constant<value_floats = {scales}>() y = Resize<{words}>(x, , k)"
+
+
+def pool(operator: str, words: str) -> str:
+    """The node of a pool over windows that are two pixels apart."""
+    return f"y = {operator}<strides = [2, 2], {words}>(x)"
+
+
+MODELS = {
+    "halved along lines": resize('mode = "linear"', HALF),
+    "halved, the nearest": resize(f'mode = "nearest", {HOW} = "asymmetric", nearest_mode = "floor"', HALF),
+    "by broken factors": resize(f'mode = "linear", {HOW} = "pytorch_half_pixel"', MORE),
+    "by broken factors, corner to corner": resize(f'mode = "linear", {HOW} = "align_corners"', MORE),
+    "by broken factors, the nearest": resize('mode = "nearest", nearest_mode = "round_prefer_floor"', MORE),
+    "along curves": resize('mode = "cubic"'),
+    "along curves, nothing outside": resize('mode = "cubic", exclude_outside = 1, cubic_coeff_a = -0.5', MORE),
+    "symmetric": resize(f'mode = "linear", {HOW} = "half_pixel_symmetric"', MORE),
+    "greatest, beyond the end": pool("MaxPool", "kernel_shape = [3, 2], ceil_mode = 1"),
+    "greatest, beyond pads": pool("MaxPool", "kernel_shape = [3, 3], pads = [1, 1, 1, 1], ceil_mode = 1"),
+    "means without pads": pool("AveragePool", "kernel_shape = [3, 3], pads = [1, 1, 1, 1]"),
+    "means with pads": pool("AveragePool", "kernel_shape = [3, 3], pads = [1, 1, 1, 1], count_include_pad = 1"),
+    "means beyond the end": pool("AveragePool", "kernel_shape = [3, 2], ceil_mode = 1"),
+    "means with pads, beyond the end": pool(
+        "AveragePool", "kernel_shape = [3, 3], pads = [1, 1, 1, 1], count_include_pad = 1, ceil_mode = 1"
+    ),
+    "pools of volumes": """a = Constant<value_ints = [1]>() v = Unsqueeze(x, a)
+        u = MaxPool<kernel_shape = [2, 3, 2], strides = [1, 2, 2], ceil_mode = 1>(v)
+        w = AveragePool<kernel_shape = [2, 3, 3], pads = [0, 1, 1, 1, 1, 1]>(u) y = Squeeze(w, a)""",
+    "what lies at the other end": 'p = Constant<value_ints = [0, 0, 1, 2, 0, 0, 3, 0]>() y = Pad<mode = "wrap">(x, p)',
+    "half of what is below a line": "k = Constant<value_int = 1>() y = Trilu<upper = 0>(x, k)",
+    "sums over one side": 'y = Einsum<equation = "bchw,bcjw->bhj">(x, x)',
+    "rows by rows": """l = Constant<value_ints = [3]>() r = ReduceMax<keepdims = 0>(x, l)
+        k = Constant<value_floats = [1.0, 1.0, 1.7]>() y = Resize<mode = "linear">(r, , k)""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("nodes", MODELS.values(), ids=MODELS)
+def test_images_of_any_size_become_what_they_did(nodes: str, tmp_path: Path) -> None:
+    path = write_model(tmp_path / "model.onnx", 19, "y", nodes, "float[b, 3, h, w] x")
+    made = read_bytes(nnrewrite.rewrite(path, to="tflite").encoded)
+    rng = np.random.default_rng(0)
+    for shape in ((1, 3, 9, 13), (2, 3, 8, 7)):
+        image = rng.standard_normal(shape, np.float32)
+        verdict = compare_models(f"{path}", made, inputs=[[image]])
+        assert verdict.passed, (shape, verdict.differences)
