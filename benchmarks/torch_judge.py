@@ -10,6 +10,7 @@ an optimizer lowers a loss; or `failed`, with what was raised.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import sys
@@ -20,6 +21,8 @@ import numpy as np
 
 #: gradients by which single precision moves nothing
 _VANISHED = 1e-9
+#: what is tried for free sizes, until ONNX Runtime takes one
+_FREE = (12, 1, 2)
 #: NumPy's types by what ONNX Runtime calls them
 TYPES = {
     "tensor(float)": np.float32,
@@ -34,11 +37,11 @@ TYPES = {
 }
 
 
-def draw(session: Any) -> dict[str, Any]:
-    """Random inputs, also those with defaults; free sizes are 1."""
+def draw(session: Any, free: int) -> dict[str, Any]:
+    """Random inputs, also those with defaults, with a number for free sizes."""
     random, found = np.random.default_rng(0), {}
     for one in [*session.get_inputs(), *session.get_overridable_initializers()]:
-        shape, dtype = [n if isinstance(n, int) and n > 0 else 1 for n in one.shape], TYPES[one.type]
+        shape, dtype = [n if isinstance(n, int) and n > 0 else free for n in one.shape], TYPES[one.type]
         real = np.issubdtype(dtype, np.floating)
         drawn = random.standard_normal(shape) * 0.5 if real else random.integers(0, 2, shape)
         found[one.name] = np.asarray(drawn, dtype)
@@ -142,8 +145,14 @@ def run_original(
     if not optimized:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(original, options, providers=["CPUExecutionProvider"])
-    given = inputs if inputs is not None else draw(session)
-    return given, compute(session, given)
+    if inputs is not None:
+        return inputs, compute(session, inputs)
+    *sizes, last = _FREE
+    for size in sizes:
+        given = draw(session, size)
+        with contextlib.suppress(Exception):  # what a size means is not said: the last one tells
+            return given, compute(session, given)
+    return (given := draw(session, last)), compute(session, given)
 
 
 def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[str, Any]:
