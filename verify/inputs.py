@@ -14,26 +14,36 @@ from .interpreter import Tensor
 # model refuses the wider one, and 0 is left out last.
 RANGES = ((0, 10), (0, 2), (0, 1), (1, 10))
 
+#: what stands for a free extent of which the file says nothing, or 1, as of images of any size; that of batches is 1
+_FREE = (16, 64, 224, 1)
+
 
 def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator[list[list[Array]]]:
     """Draw samples of inputs, each time anew from a narrower domain until the model takes them.
 
     Floats are uniform in [-1, 1); quantized integers and 8-bit ones use all their codes; other integers lie in
     [0, 10), then {0, 1}, then are 0, then in [1, 10); strings are digits. A dimension that is not static is what the
-    file says in its place, else 1. The same seed gives the same inputs. Where no domain narrows there is one draw.
+    file says in its place, and where that is 1, as it is where nothing is said, others are tried before it. The same
+    seed gives the same inputs. Where no domain narrows and all extents are known there is one draw.
     """
     narrows = any(_is_index(tensor) for tensor in tensors)
-    for limits in RANGES if narrows else RANGES[:1]:
-        generator = np.random.default_rng(seed)
-        yield [[_draw_value(tensor, generator, limits) for tensor in tensors] for _ in range(samples)]
+    free = any(_is_free(*one) for tensor in tensors for one in _list_dimensions(tensor)[_count_batches(tensor) :])
+    for extent in _FREE if free else _FREE[-1:]:
+        for limits in RANGES if narrows else RANGES[:1]:
+            generator = np.random.default_rng(seed)
+            yield [[_draw_value(tensor, generator, limits, extent) for tensor in tensors] for _ in range(samples)]
 
 
 def _is_index(tensor: Tensor) -> bool:
     return not tensor.scales and tensor.dtype not in ("int8", "uint8") and np.dtype(tensor.dtype).kind in "iu"
 
 
-def _draw_value(tensor: Tensor, generator: np.random.Generator, limits: tuple[int, int]) -> Array:
-    shape = tuple(max(1, size) if dynamic < 0 else size for size, dynamic in _list_dimensions(tensor))
+def _draw_value(tensor: Tensor, generator: np.random.Generator, limits: tuple[int, int], extent: int) -> Array:
+    batches = _count_batches(tensor)
+    shape = tuple(
+        (1 if place < batches else extent) if _is_free(size, dynamic) else size
+        for place, (size, dynamic) in enumerate(_list_dimensions(tensor))
+    )
     if tensor.dtype == "object":
         words = [str(word).encode() for word in generator.integers(0, 100, shape).ravel()]
         return _make_objects(words).reshape(shape)
@@ -53,6 +63,15 @@ def _draw_value(tensor: Tensor, generator: np.random.Generator, limits: tuple[in
 def _list_dimensions(tensor: Tensor) -> list[tuple[int, int]]:
     signature = tensor.signature if len(tensor.signature) == len(tensor.shape) else tensor.shape
     return list(zip(tensor.shape, signature, strict=True))
+
+
+def _is_free(size: int, dynamic: int) -> bool:
+    return dynamic < 0 and size <= 1
+
+
+def _count_batches(tensor: Tensor) -> int:
+    """How many axes in front are those of samples."""
+    return 1 if len(tensor.shape) > 1 else 0
 
 
 def _make_objects(items: Sequence[bytes]) -> Array:

@@ -11,11 +11,13 @@ from typing import Any
 import nnrewrite
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from nnrewrite.backends.probe import write_operator_model
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.ops_files import load
+from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import (
     Interpreter,
     InterpreterError,
@@ -189,9 +191,24 @@ def test_samples_differ_from_one_another() -> None:
     assert not np.array_equal(first, second)
 
 
-def test_unknown_dimensions_are_one_where_the_file_says_nothing() -> None:
-    ((array,),) = next(draw([Tensor("x", "float32", (1, 0, 3), (-1, -1, 3))]))
-    assert array.shape == (1, 1, 3)
+def test_sizes_of_which_the_file_says_nothing_are_tried_one_after_the_other_and_one_at_last() -> None:
+    drawn = draw([Tensor("x", "float32", (1, 0, 3), (-1, -1, 3)), Tensor("n", "float32", (1,), (-1,))])
+    assert [(one.shape, other.shape) for ((one, other),) in drawn] == [
+        ((1, size, 3), (size,)) for size in (16, 64, 224, 1)
+    ]
+
+
+def test_sizes_that_the_file_says_beside_free_ones_are_taken() -> None:
+    ((array,),) = next(draw([Tensor("x", "float32", (2, 30, 3), (-1, -1, 3))]))
+    assert array.shape == (2, 30, 3)
+
+
+def test_images_of_any_size_are_as_large_as_the_model_takes_them() -> None:
+    padded = """<ir_version: 8, opset_import: ["": 18]> net (float[b, 3, h, w] x) => (float[b, 3, p, q] y) {
+        p = Constant<value_ints = [0, 0, 20, 20, 0, 0, 20, 20]>() y = Pad<mode = "reflect">(x, p) }"""
+    source = read_bytes(nnrewrite.rewrite(onnx.parser.parse_model(padded).SerializeToString(), to="tflite").encoded)
+    verification = compare_models(source, nnrewrite.convert(source).SerializeToString())
+    assert verification.passed, verification.differences
 
 
 def test_integers_that_may_be_positions_are_drawn_from_ever_narrower_ranges() -> None:
