@@ -133,12 +133,15 @@ def _rearrange(
     operands: list[np.ndarray[Any, Any] | None] = []
     names = [operand.name for operand in spec.operands]
     for position, value in enumerate(node.inputs):
+        moves = names[min(position, len(names) - 1)] in spec.facts.rearranges
         known = find_known_elements(value)
+        if known is None and moves and len(node.inputs) > 1:  # of what is joined, a part may be known
+            known = _list_unknown(value)
         if value is not None and known is None:
             return None
         if value is None or known is None:
             operands.append(None)
-        elif names[min(position, len(names) - 1)] in spec.facts.rearranges:
+        elif moves:
             tokens = np.arange(len(table), len(table) + known.size).reshape(known.shape)
             operands.append(tokens.astype((value.dtype or ir.DataType.INT64).numpy()))
             table += known.ravel().tolist()
@@ -149,8 +152,18 @@ def _rearrange(
                     return None
                 array = known.astype((value.dtype or ir.DataType.INT64).numpy())
             operands.append(array)
+    if all(one is None for one in table):
+        return None
     results = compute_results(node, spec, operands, inferred) or evaluate(node, operands, opset)
     return None if results is None else [_pick(result, table) for result in results]
+
+
+def _list_unknown(value: ir.Value | None) -> Elements | None:
+    """As many unknown elements as a value has; None where these are many, or nothing tells their number."""
+    shape = None if value is None or value.const_value is not None else read_extents(value)
+    if value is None or shape is None or _count(Inferred(value.dtype, shape)) > FOLLOWED:
+        return None
+    return np.full(shape, None, object)
 
 
 def _count(result: Inferred) -> float:

@@ -39,6 +39,15 @@ MODELS = {
         i = Constant<value_ints = [-2, 0]>() z = Gather<axis = 1>(x, i)""",
     ),
     "the class of the largest of any number": ("float[b, n] x", "y", "y = Hardmax(x)"),
+    "channels beside extents that are broken": (
+        "float[b, 8, h, w] x",
+        "y z",
+        """b = Shape<start = 0, end = 1>(x) h = Shape<start = 2, end = 3>(x) w = Shape<start = 3, end = 4>(x)
+        m = Constant<value_ints = [-1]>() o = Constant<value_ints = [1]>() k = Constant<value_ints = [8]>()
+        hm = Add(h, m) hk = Div(hm, k) ho = Add(hk, o) wm = Add(w, m) wk = Div(wm, k) wo = Add(wk, o)
+        s = Concat<axis = 0>(b, k, ho, wo) v = MaxPool<kernel_shape = [1, 1], strides = [8, 8]>(x)
+        u = Reshape<allowzero = 1>(v, s) y, z = Split<axis = 1, num_outputs = 2>(u)""",
+    ),
     "rows that a loop collects": (
         "float[2, 3] x",
         "y z",
