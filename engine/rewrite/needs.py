@@ -47,7 +47,8 @@ class OptionNeed:
 class OperandNeed:
     """What a pattern asks of an operand: that it is left out, may be, is constant, or has one of some element types.
 
-    `producers` are alternatives for the node that it comes from, None where it may come from anywhere.
+    `producers` are alternatives for the node that it comes from, None where it may come from anywhere; `operators` are
+    those of all of them, None where one may be any.
     """
 
     place: int
@@ -56,15 +57,7 @@ class OperandNeed:
     constant: bool
     types: frozenset[int] | None
     producers: tuple[Need, ...] | None
-
-
-def are_met(needs: Sequence[Need], node: ir.Node, find_spec: FindSpec) -> bool:
-    """Whether a node may fit one of some patterns."""
-    operator = node.op_type
-    for need in needs:
-        if need.operators is None or operator in need.operators:
-            return may_match(needs, node, list_orders(node, find_spec), find_spec)
-    return False
+    operators: frozenset[str] | None
 
 
 def list_orders(node: ir.Node, find_spec: FindSpec) -> list[Sequence[ir.Value | None]]:
@@ -127,7 +120,9 @@ def _take_operands(need: Need, inputs: Sequence[ir.Value | None], find_spec: Fin
                 return False
         if one.producers is not None:
             producer = value.producer()
-            if producer is None or not are_met(one.producers, producer, find_spec):
+            if producer is None or (one.operators is not None and producer.op_type not in one.operators):
+                return False
+            if not may_match(one.producers, producer, list_orders(producer, find_spec), find_spec):
                 return False
     return need.most is None or count <= need.most or all(value is None for value in inputs[need.most :])
 
@@ -198,21 +193,27 @@ def _list_operands(pattern: tree.Call, reading: _Reading) -> Iterator[OperandNee
         if argument.spread or isinstance(value, tree.Index):
             return
         if isinstance(value, tree.Literal):
-            yield OperandNeed(place, value.value is None, False, value.value is not None, None, None)
+            yield OperandNeed(place, value.value is None, False, value.value is not None, None, None, None)
         elif not isinstance(value, tree.Name):
-            yield OperandNeed(place, False, False, False, None, _list_alternatives(value, reading))
+            yield _make_need_of_producers(place, False, _list_alternatives(value, reading))
         elif value.name == IGNORED:
             yield None
         elif value.name in reading.named:
             others = {name: one for name, one in reading.named.items() if name != value.name}
             inner = replace(reading, named=others)
             producers = _list_alternatives(reading.named[value.name], inner)
-            yield OperandNeed(place, False, argument.optional, False, None, producers)
+            yield _make_need_of_producers(place, argument.optional, producers)
         else:
             constant, types = value.name in reading.marked, reading.types.get(value.name)
             asked = constant or types is not None
             optional = argument.optional or not constant
-            yield OperandNeed(place, False, optional, constant, types, None) if asked else None
+            yield OperandNeed(place, False, optional, constant, types, None, None) if asked else None
+
+
+def _make_need_of_producers(place: int, optional: bool, producers: tuple[Need, ...] | None) -> OperandNeed:
+    known = [one.operators for one in producers or ()]
+    operators = None if None in known else frozenset[str]().union(*(one for one in known if one is not None))
+    return OperandNeed(place, False, optional, False, None, producers, operators)
 
 
 def _collect_types(conditions: Iterable[Condition]) -> dict[str, frozenset[int]]:

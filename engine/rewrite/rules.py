@@ -133,8 +133,10 @@ class RuleSet:
         find_spec = (
             self._find_source if stage in OF_SOURCE else self._find_newest if stage == ADAPT else self._find_target
         )
-        operator, orders = node.op_type, list_orders(node, find_spec)
-        for one in self._list_outlines(stage, node.domain, operator, deep) if orders else ():
+        operator = node.op_type
+        outlines = self._list_outlines(stage, node.domain, operator, deep)
+        orders = list_orders(node, find_spec) if outlines else ()
+        for one in outlines if orders else ():
             if may_match(one.needs, node, orders, find_spec):
                 rule = self._find_rule(one, operator)
                 if rule is not None:

@@ -38,6 +38,7 @@ MODELS = {
         """l = Constant<value_int = -1>() y = Gather<axis = 1>(x, l)
         i = Constant<value_ints = [-2, 0]>() z = Gather<axis = 1>(x, i)""",
     ),
+    "ones along a line": ("float[b, n] x", "y", "y = EyeLike<k = 1>(x)"),
     "the class of the largest of any number": ("float[b, n] x", "y", "y = Hardmax(x)"),
     "channels beside extents that are broken": (
         "float[b, 8, h, w] x",

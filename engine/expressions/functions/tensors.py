@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -261,6 +262,7 @@ def trained(x: Tensor) -> bool:
     return type(x) is ir.Value and TRAINED in x.meta
 
 
+@functools.cache
 def _find_limits(name: str) -> tuple[int | float, int | float]:
     numpy_type = find_data_type(name).numpy()
     if is_float(name):
