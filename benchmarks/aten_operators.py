@@ -37,7 +37,7 @@ PYTHON = {
         "eq": "ab", "ne": "ab", "lt": "ab", "le": "ab", "gt": "ab", "ge": "ab", "and_": "ab", "or_": "ab", "not_": "a",
         "pos": "a", "abs": "a", "getitem": "ab",
     },
-    "math": {"trunc": "a", "ceil": "a", "floor": "a", "sqrt": "a"},
+    "math": {"trunc": "x", "ceil": "x", "floor": "x", "sqrt": "x"},
     "torch": {"sym_max": "ab", "sym_min": "ab", "sym_not": "a", "sym_float": "a", "sym_int": "a", "sym_ite": "btf",
               "sym_sum": ("args",), "_sym_sqrt": "a"},
 }  # fmt: skip

@@ -191,3 +191,33 @@ def test_a_part_of_a_free_extent_is_put_back() -> None:
     session = onnxruntime.InferenceSession(model.SerializeToString())
     larger = torch.randn(9, 8)
     np.testing.assert_allclose(session.run(None, {"x": larger.numpy()})[0], Put()(larger).numpy(), rtol=1e-6)
+
+
+class Sizes(torch.nn.Module):  # type: ignore[misc]
+    """What depends on the size of an image that is not known."""
+
+    def forward(self, x: Any) -> Any:
+        functional = torch.nn.functional
+        return (
+            functional.unfold(x, 3, padding=1, stride=2),
+            x.unfold(3, 4, 2),
+            functional.adaptive_avg_pool2d(x, (3, 2)),
+            functional.adaptive_avg_pool3d(x[:, None], (2, 3, 2)),
+            functional.adaptive_max_pool2d(x, 1, return_indices=True),
+            x.std((2, 3)),
+            x.var((1, 2, 3), unbiased=True, keepdim=True),
+            functional.pixel_unshuffle(x[:, :, :8, :12], 2) + x.mean(),
+            functional.interpolate(x, scale_factor=0.7, mode="bilinear", recompute_scale_factor=True),
+            functional.fold(functional.unfold(x, 2), (x.shape[2], x.shape[3]), 2),
+        )
+
+
+def test_images_of_any_size_are_torchs() -> None:
+    free = torch.export.Dim.AUTO
+    program = torch.export.export(Sizes(), (torch.randn(2, 4, 10, 14),), dynamic_shapes=({0: free, 2: free, 3: free},))
+    session = onnxruntime.InferenceSession(nnrewrite.convert(program).SerializeToString())
+    for shape in ((2, 4, 10, 14), (1, 4, 11, 17)):
+        image = torch.randn(shape)
+        wanted = torch.utils._pytree.tree_leaves(Sizes()(image))
+        for found, one in zip(session.run(None, {"x": image.numpy()}), wanted, strict=True):
+            np.testing.assert_allclose(found, one.numpy(), rtol=1e-4, atol=1e-5)
