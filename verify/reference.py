@@ -44,6 +44,11 @@ class Reference:
             self._described[key] = _find_sizes(self._load(key, Kernels.OPTIMIZED), self.fixed)
         return self._described[key]
 
+    def list_shapes(self, model: Source) -> list[tuple[object, ...]]:
+        """The shapes of the inputs of a model as it says them, with a name or nothing for each size that is free."""
+        runtime = self._load(model if isinstance(model, bytes) else os.fspath(model), Kernels.OPTIMIZED)
+        return [runtime.read_shape(name) for name in runtime.inputs]
+
     def run(
         self, model: Source, samples: Sequence[Sequence[Array]], kernels: Kernels = Kernels.DEFAULT
     ) -> list[list[Array]]:

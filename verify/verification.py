@@ -14,9 +14,10 @@ from .adapter import Adapter, resize_inputs
 from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance
 from .formats import INTERPRETED, REFERENCE, find_format
 from .frames import Array
+from .free_sizes import list_resized
 from .inputs import draw
 from .interpreted import Interpreted
-from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
+from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
 from .reals import write_real_form
 from .reference import Reference
 from .runtime import Runtime
@@ -79,15 +80,15 @@ def compare_models(
     """Run a TFLite or ONNX model and the ONNX model made of it on the same inputs and compare every output.
 
     Both are paths, bytes or open files. What was ONNX before is run by ONNX Runtime, with its own optimizations and
-    without; free sizes are the first with which it runs. Where the ONNX model's inputs have other extents the
-    source's are resized, and where its interface is real the source's codes are fed and compared as such. Where
-    nothing is quantized any more, the source is computed with real numbers as well, from its constants and inputs as
-    they are quantized. Inputs are seeded ones, or `inputs`: for each sample the arrays in the model's order. An
-    output passes when it agrees with one of the interpreter's sets of kernels, or is off by no more than twice what
-    the first two differ by. `interpreter` is a worker to use and leave running; `timeout` is in seconds for each run
-    of a worker of our own. With a signature the source is called by it, else its first graph is run. With `precise`
-    products of bytes are kept from saturating where they do on this processor, which tells mistakes of a model from
-    what the processor makes of it.
+    without; free sizes are the first with which it runs, and others for one sample more. Where the ONNX model's
+    inputs have other extents the source's are resized, and where its interface is real the source's codes are fed
+    and compared as such. Where nothing is quantized any more, the source is computed with real numbers as well,
+    from its constants and inputs as they are quantized. Inputs are seeded ones, or `inputs`: for each sample the
+    arrays in the model's order. An output passes when it agrees with one of the interpreter's sets of kernels, or
+    is off by no more than twice what the first two differ by. `interpreter` is a worker to use and leave running;
+    `timeout` is in seconds for each run of a worker of our own. With a signature the source is called by it, else
+    its first graph is run. With `precise` products of bytes are kept from saturating where they do on this
+    processor, which tells mistakes of a model from what the processor makes of it.
     Raises VerificationError where one side does not run: that is no verdict.
     """
     source, target = accept(source), accept(target)
@@ -123,9 +124,14 @@ def compare_models(
             facade = Adapter(runtime, described)
         started = time.perf_counter()
         feeds, expected, remarks = _find_first(worker, source, draws)
+        if inputs is None and not runtime.unquantized:
+            made_shapes = [runtime.read_shape(name) for name in runtime.inputs]
+            shapes = zip(_list_shapes(worker, source), made_shapes, strict=True)
+            resized = list_resized(described.inputs, shapes, feeds[0])
+            _add_other_sizes(worker, source, resized, feeds, expected, seed)
         source_seconds = (time.perf_counter() - started) / len(feeds)
         started = time.perf_counter()
-        actual = [facade.run(feed) for feed in feeds]
+        actual = [_run(facade, feed) for feed in feeds]
         if made == INTERPRETED:
             actual = [_widen(one, two) for one, two in zip(actual, next(iter(expected.values())), strict=True)]
         target_seconds = (time.perf_counter() - started) / len(feeds)
@@ -180,6 +186,41 @@ def _find_first(
                 remarks.append(f"{kernels} kernels: {error}")
                 failure = failure or error
     raise failure or VerificationError("there are no inputs to run the models on")
+
+
+def _list_shapes(worker: Interpreter | Signed | Reference, source: Source) -> list[tuple[object, ...]]:
+    """What a model says of the shapes of its inputs."""
+    if isinstance(worker, Reference):
+        return worker.list_shapes(source)
+    return [tensor.signature or tensor.shape for tensor in worker.describe(source).inputs]
+
+
+def _add_other_sizes(
+    worker: Interpreter | Signed | Reference,
+    source: Source,
+    resized: Iterable[Sequence[Tensor]],
+    feeds: list[list[Array]],
+    expected: Runs,
+    seed: int,
+) -> None:
+    """Add a sample of other sizes, of the first with which the model runs; none where it runs with none."""
+    ((kernels, found),) = expected.items()
+    for tensors in resized:
+        for [sample] in draw(tensors, seed):
+            try:
+                found += worker.run(source, [sample], kernels)
+            except InterpreterError:
+                continue  # these sizes are not those of the model
+            feeds.append(list(sample))
+            return
+
+
+def _run(facade: Adapter, sample: Sequence[Array]) -> list[Array]:
+    try:
+        return facade.run(sample)
+    except VerificationError as error:
+        shapes = ", ".join(str(list(array.shape)) for array in sample)
+        raise VerificationError(f"{error} (inputs of {shapes})") from error
 
 
 def _judge(
