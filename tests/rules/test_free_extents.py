@@ -38,6 +38,12 @@ MODELS = {
         """l = Constant<value_int = -1>() y = Gather<axis = 1>(x, l)
         i = Constant<value_ints = [-2, 0]>() z = Gather<axis = 1>(x, i)""",
     ),
+    "some of a sequence of any length": (
+        "float[b, n] x",
+        "y z",
+        """q = SplitToSequence<axis = 1, keepdims = 0>(x) o = Constant<value_int = 1>() l = Constant<value_int = -1>()
+        y = SequenceAt(q, o) r = SplitToSequence<axis = 0>(x) z = SequenceAt(r, l)""",
+    ),
     "ones along a line": ("float[b, n] x", "y", "y = EyeLike<k = 1>(x)"),
     "the class of the largest of any number": ("float[b, n] x", "y", "y = Hardmax(x)"),
     "channels beside extents that are broken": (

@@ -54,6 +54,8 @@ MODELS = {
     "what lies at the other end": 'p = Constant<value_ints = [0, 0, 1, 2, 0, 0, 3, 0]>() y = Pad<mode = "wrap">(x, p)',
     "half of what is below a line": "k = Constant<value_int = 1>() y = Trilu<upper = 0>(x, k)",
     "sums over one side": 'y = Einsum<equation = "bchw,bcjw->bhj">(x, x)',
+    "windows put back": """p = Constant<value_ints = [0, 3, -1]>() c = Reshape(x, p) s = Shape<start = 2>(x)
+        t = Constant<value_ints = [0, 2]>() e = Add(s, t) k = Constant<value_ints = [1, 3]>() y = Col2Im(c, e, k)""",
     "rows by rows": """l = Constant<value_ints = [3]>() r = ReduceMax<keepdims = 0>(x, l)
         k = Constant<value_floats = [1.0, 1.0, 1.7]>() y = Resize<mode = "linear">(r, , k)""",
 }  # fmt: skip
