@@ -209,6 +209,10 @@ class Sizes(torch.nn.Module):  # type: ignore[misc]
             functional.pixel_unshuffle(x[:, :, :8, :12], 2) + x.mean(),
             functional.interpolate(x, scale_factor=0.7, mode="bilinear", recompute_scale_factor=True),
             functional.fold(functional.unfold(x, 2), (x.shape[2], x.shape[3]), 2),
+            *x.median(3),
+            x.median(),
+            torch.quantile(x, 0.3, 2, keepdim=True),
+            torch.quantile(x, torch.tensor([0.2, 0.9]), 3),
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import nnrewrite
 import pytest
 from nnrewrite.fuzz.runtimes import read_bytes
-from nnrewrite.verify import compare_models
+from nnrewrite.verify import Interpreter, compare_models
 
 from .text_models import write_model
 
@@ -85,7 +85,10 @@ MODELS = {
 
 
 @pytest.mark.parametrize(("inputs", "outputs", "nodes"), MODELS.values(), ids=MODELS)
-def test_models_of_any_extents_compute_what_they_did(inputs: str, outputs: str, nodes: str, tmp_path: Path) -> None:
+def test_models_of_any_extents_compute_what_they_did(
+    inputs: str, outputs: str, nodes: str, tmp_path: Path, interpreter: Interpreter
+) -> None:
     path = write_model(tmp_path / "model.onnx", 21, outputs, nodes, inputs)
-    verdict = compare_models(f"{path}", read_bytes(nnrewrite.rewrite(path, to="tflite").encoded), samples=2)
+    made = read_bytes(nnrewrite.rewrite(path, to="tflite").encoded)
+    verdict = compare_models(f"{path}", made, samples=2, interpreter=interpreter)
     assert verdict.passed, verdict.differences

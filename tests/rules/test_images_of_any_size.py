@@ -62,22 +62,21 @@ MODELS = {
 
 
 @pytest.mark.parametrize("nodes", MODELS.values(), ids=MODELS)
-def test_images_of_any_size_become_what_they_did(nodes: str, tmp_path: Path) -> None:
+def test_images_of_any_size_become_what_they_did(nodes: str, tmp_path: Path, interpreter: Interpreter) -> None:
     path = write_model(tmp_path / "model.onnx", 19, "y", nodes, "float[b, 3, h, w] x")
     made = read_bytes(nnrewrite.rewrite(path, to="tflite").encoded)
     rng = np.random.default_rng(0)
     for shape in ((1, 3, 9, 13), (2, 3, 8, 7)):
         image = rng.standard_normal(shape, np.float32)
-        verdict = compare_models(f"{path}", made, inputs=[[image]])
+        verdict = compare_models(f"{path}", made, inputs=[[image]], interpreter=interpreter)
         assert verdict.passed, (shape, verdict.differences)
 
 
-def test_bytes_of_any_size_are_at_most_one_off(tmp_path: Path) -> None:
+def test_bytes_of_any_size_are_at_most_one_off(tmp_path: Path, interpreter: Interpreter) -> None:
     nodes = "k = Constant<value_floats = [1.0, 1.0, 1.7, 1.3]>() y = Resize<mode = 'linear'>(x, , k)".replace("'", '"')
     path = write_model(tmp_path / "model.onnx", 19, "y", nodes, "uint8[b, 3, h, w] x")
     image = np.random.default_rng(0).integers(0, 256, (2, 3, 9, 13), np.uint8)
-    with Interpreter() as interpreter:
-        [[found]] = interpreter.run(read_bytes(nnrewrite.rewrite(path, to="tflite").encoded), [[image]])
+    [[found]] = interpreter.run(read_bytes(nnrewrite.rewrite(path, to="tflite").encoded), [[image]])
     [expected] = onnxruntime.InferenceSession(path).run(None, {"x": image})
     # Either runtime may have a rounding error below a whole number, and cuts it off.
     assert np.abs(found.astype(int) - expected).max() <= 1
