@@ -18,7 +18,7 @@ _CHANGES: tuple[Callable[[int], int], ...] = (
 )
 
 
-def list_resized(
+def list_other_sizes(
     tensors: Sequence[Tensor], shapes: Iterable[tuple[Sequence[object], Sequence[object]]], sample: Sequence[Array]
 ) -> Iterator[list[Tensor]]:
     """Inputs with other extents than a sample has on their free axes; those that were equal are so again.

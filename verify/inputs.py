@@ -15,7 +15,7 @@ from .interpreter import Tensor
 RANGES = ((0, 10), (0, 2), (0, 1), (1, 10))
 
 #: what stands for a free extent of which the file says nothing, or 1, as of images of any size; that of batches is 1
-_FREE = (16, 64, 224, 1)
+SIZES = (16, 64, 224, 1)
 
 
 def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator[list[list[Array]]]:
@@ -27,8 +27,8 @@ def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator
     seed gives the same inputs. Where no domain narrows and all extents are known there is one draw.
     """
     narrows = any(_is_index(tensor) for tensor in tensors)
-    free = any(_is_free(*one) for tensor in tensors for one in _list_dimensions(tensor)[_count_batches(tensor) :])
-    for extent in _FREE if free else _FREE[-1:]:
+    free = any(_is_free(*one) for tensor in tensors for one in _list_dimensions(tensor)[_count_sample_axes(tensor) :])
+    for extent in SIZES if free else SIZES[-1:]:
         for limits in RANGES if narrows else RANGES[:1]:
             generator = np.random.default_rng(seed)
             yield [[_draw_value(tensor, generator, limits, extent) for tensor in tensors] for _ in range(samples)]
@@ -39,7 +39,7 @@ def _is_index(tensor: Tensor) -> bool:
 
 
 def _draw_value(tensor: Tensor, generator: np.random.Generator, limits: tuple[int, int], extent: int) -> Array:
-    batches = _count_batches(tensor)
+    batches = _count_sample_axes(tensor)
     shape = tuple(
         (1 if place < batches else extent) if _is_free(size, dynamic) else size
         for place, (size, dynamic) in enumerate(_list_dimensions(tensor))
@@ -69,7 +69,7 @@ def _is_free(size: int, dynamic: int) -> bool:
     return dynamic < 0 and size <= 1
 
 
-def _count_batches(tensor: Tensor) -> int:
+def _count_sample_axes(tensor: Tensor) -> int:
     """How many axes in front are those of samples."""
     return 1 if len(tensor.shape) > 1 else 0
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from ..engine.base.errors import VerificationError
 from .frames import Array
-from .inputs import draw
+from .inputs import SIZES, draw
 from .interpreter import InterpreterError, Kernels, Signature, Source, Tensor
 from .runtime import Runtime
 
 #: the extents that free sizes are tried with, the first of a tensor with those of batches
-_BATCHES, _SIZES = (1, 2), (16, 64, 224, 1, 128, 480)
+_BATCHES, _SIZES = (1, 2), (*SIZES, 128, 480)
 #: so many combinations of sizes are tried before a model is said not to run
 _TRIED = 60
 

@@ -14,7 +14,7 @@ from .adapter import Adapter, resize_inputs
 from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance
 from .formats import INTERPRETED, REFERENCE, find_format
 from .frames import Array
-from .free_sizes import list_resized
+from .free_sizes import list_other_sizes
 from .inputs import draw
 from .interpreted import Interpreted
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
@@ -127,11 +127,11 @@ def compare_models(
         if inputs is None and not runtime.unquantized:
             made_shapes = [runtime.read_shape(name) for name in runtime.inputs]
             shapes = zip(_list_shapes(worker, source), made_shapes, strict=True)
-            resized = list_resized(described.inputs, shapes, feeds[0])
+            resized = list_other_sizes(described.inputs, shapes, feeds[0])
             _add_other_sizes(worker, source, resized, feeds, expected, seed)
         source_seconds = (time.perf_counter() - started) / len(feeds)
         started = time.perf_counter()
-        actual = [_run(facade, feed) for feed in feeds]
+        actual = [_run_target(facade, feed) for feed in feeds]
         if made == INTERPRETED:
             actual = [_widen(one, two) for one, two in zip(actual, next(iter(expected.values())), strict=True)]
         target_seconds = (time.perf_counter() - started) / len(feeds)
@@ -215,7 +215,7 @@ def _add_other_sizes(
             return
 
 
-def _run(facade: Adapter, sample: Sequence[Array]) -> list[Array]:
+def _run_target(facade: Adapter, sample: Sequence[Array]) -> list[Array]:
     try:
         return facade.run(sample)
     except VerificationError as error:

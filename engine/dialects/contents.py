@@ -136,7 +136,7 @@ def _rearrange(
         moves = names[min(position, len(names) - 1)] in spec.facts.rearranges
         known = find_known_elements(value)
         if known is None and moves and len(node.inputs) > 1:  # of what is joined, a part may be known
-            known = _list_unknown(value)
+            known = _make_unknown_elements(value)
         if value is not None and known is None:
             return None
         if value is None or known is None:
@@ -158,7 +158,7 @@ def _rearrange(
     return None if results is None else [_pick(result, table) for result in results]
 
 
-def _list_unknown(value: ir.Value | None) -> Elements | None:
+def _make_unknown_elements(value: ir.Value | None) -> Elements | None:
     """As many unknown elements as a value has; None where these are many, or nothing tells their number."""
     shape = None if value is None or value.const_value is not None else read_extents(value)
     if value is None or shape is None or _count(Inferred(value.dtype, shape)) > FOLLOWED:

@@ -195,14 +195,14 @@ def _list_operands(pattern: tree.Call, reading: _Reading) -> Iterator[OperandNee
         if isinstance(value, tree.Literal):
             yield OperandNeed(place, value.value is None, False, value.value is not None, None, None, None)
         elif not isinstance(value, tree.Name):
-            yield _make_need_of_producers(place, False, _list_alternatives(value, reading))
+            yield _require_producers(place, False, _list_alternatives(value, reading))
         elif value.name == IGNORED:
             yield None
         elif value.name in reading.named:
             others = {name: one for name, one in reading.named.items() if name != value.name}
             inner = replace(reading, named=others)
             producers = _list_alternatives(reading.named[value.name], inner)
-            yield _make_need_of_producers(place, argument.optional, producers)
+            yield _require_producers(place, argument.optional, producers)
         else:
             constant, types = value.name in reading.marked, reading.types.get(value.name)
             asked = constant or types is not None
@@ -210,7 +210,7 @@ def _list_operands(pattern: tree.Call, reading: _Reading) -> Iterator[OperandNee
             yield OperandNeed(place, False, optional, constant, types, None, None) if asked else None
 
 
-def _make_need_of_producers(place: int, optional: bool, producers: tuple[Need, ...] | None) -> OperandNeed:
+def _require_producers(place: int, optional: bool, producers: tuple[Need, ...] | None) -> OperandNeed:
     known = [one.operators for one in producers or ()]
     operators = None if None in known else frozenset[str]().union(*(one for one in known if one is not None))
     return OperandNeed(place, False, optional, False, None, producers, operators)

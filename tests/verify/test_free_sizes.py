@@ -12,7 +12,7 @@ import pytest
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import Tensor, compare_models
-from nnrewrite.verify.free_sizes import list_resized
+from nnrewrite.verify.free_sizes import list_other_sizes
 
 
 def write(path: Path, nodes: str, inputs: str = "float[b, n] x") -> bytes:
@@ -26,7 +26,7 @@ def write(path: Path, nodes: str, inputs: str = "float[b, n] x") -> bytes:
 def test_free_axes_are_one_longer_or_twice_as_long_and_equal_ones_stay_equal() -> None:
     tensors = [Tensor(name, "float32", (1, 16), (1, 16)) for name in "xy"]
     sample = [np.zeros((1, 16), np.float32), np.zeros((16, 16), np.float32)]
-    found = list_resized(tensors, [(("b", "n"), (-1, "?")), ((16, "n"), (16, -1))], sample)
+    found = list_other_sizes(tensors, [(("b", "n"), (-1, "?")), ((16, "n"), (16, -1))], sample)
     shapes = [[tensor.shape for tensor in one] for one in found]
     assert shapes == [
         [(2, 17), (16, 17)],
@@ -38,7 +38,7 @@ def test_free_axes_are_one_longer_or_twice_as_long_and_equal_ones_stay_equal() -
 
 def test_sizes_that_one_of_both_says_are_not_changed() -> None:
     tensors = [Tensor("x", "float32", (1, 16), (1, 16))]
-    assert not list(list_resized(tensors, [(("b", "n"), (1, 16))], [np.zeros((1, 16), np.float32)]))
+    assert not list(list_other_sizes(tensors, [(("b", "n"), (1, 16))], [np.zeros((1, 16), np.float32)]))
 
 
 def test_what_is_right_with_even_sizes_alone_is_found(tmp_path: Path) -> None:
