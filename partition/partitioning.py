@@ -18,7 +18,7 @@ from ..conversion.target import read_prices
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.packs.folders import list_built_in
-from ..engine.packs.headers import read_pair
+from ..engine.packs.headers import has_stage, read_pair
 from ..engine.rewrite.stages import JUDGING, MEANING, SUPPORT
 from ..frontends import readers
 from ..frontends.source import Source, accept
@@ -102,7 +102,7 @@ def partition(source: Source, target: str, options: Options | None = None) -> Pa
 def _advise() -> str:
     """The targets that come with the program and take a part of a model."""
     packs = [name for name in list_built_in() if (read_pair(name) or ("",))[0] in DIALECTS]
-    found = [name for name in packs if SUPPORT in prepare((name,), None).rules.list_stages()]
+    found = [name for name in packs if has_stage(name, SUPPORT)]
     return f"models can be divided for {', '.join(found)}, or for a folder of rules"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ def _read_yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
     return document
 
 
+@functools.lru_cache(32)  # the program's files, read anew for each pack that lies over them
 def _parse_document(text: str) -> Any:
     import yaml
 

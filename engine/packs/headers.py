@@ -42,6 +42,12 @@ def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
     return next((pair for name in names if (pair := read_pair(name)) is not None), None)
 
 
+def has_stage(name: str, stage: str) -> bool:
+    """Whether a pack has rules of a stage in files of its own; raises CallError for an unknown pack."""
+    rule = re.compile(rf"^\s*rule\s+\w+\s+stage\s+{stage}\b", re.MULTILINE)
+    return any(rule.search(read_text(file)) for file in find_folder(name).glob("**/*.rules"))
+
+
 def list_lineage(name: str) -> tuple[tuple[Path, frozenset[str]], ...]:
     """The folders of a pack and of those that it lies over, the lowest first, each with the rules left out of it."""
     return _list_lineage(find_folder(name))

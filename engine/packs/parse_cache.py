@@ -123,11 +123,12 @@ class Parses:
 
     def keep(self) -> None:
         """Keep the trees for the next run."""
-        if self._key is None or not self._found.keys() - self._frozen.keys():
+        if self._key is None or not (parsed := self._found.keys() - self._frozen.keys()):
             return
+        self._frozen |= {digest: freeze(self._found[digest]) for digest in parsed}
         known = {**self._frozen, **_fetch(self._key)}  # others may have kept some meanwhile
         others = {digest: frozen for digest, frozen in known.items() if digest not in self._found}
-        used = {digest: self._frozen.get(digest) or freeze(file) for digest, file in self._found.items()}
+        used = {digest: self._frozen[digest] for digest in self._found}
         file_cache.keep(self._key, freeze(dict([*others.items(), *used.items()][-KEPT:])))
 
 

@@ -24,18 +24,23 @@ MODELS = Path(__file__).parents[3] / "shared/onnx_models"
 WEIGHTS = numpy_helper.from_array(np.random.default_rng(0).standard_normal((8, 3, 3, 3)).astype(np.float32), "w")
 
 
-@pytest.fixture
-def pack(tmp_path: Path) -> str:
-    """A target that takes convolutions with what is behind them, and additions."""
-    folder = tmp_path / "npu"
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The target of `write_pack`, in a folder that no test changes: its rules are prepared once."""
+    return write_pack(tmp_path_factory.mktemp("packs"))
+
+
+def write_pack(folder: Path, first_opset: int = 13, more: str = "", least: int = 1) -> str:
+    """Write a target that takes convolutions with what is behind them, and additions; `more` rules follow."""
+    folder = folder / "npu"
     folder.mkdir()
     (folder / "support.rules").write_text(
-        "ruleset npu : onnx -> onnx opset 13..25\n"
+        f"ruleset npu : onnx -> onnx opset {first_opset}..25\n"
         "rule activated stage support {\n  _y = Relu(Conv(x, const _w, _b?) {..})\n  where shape(x) != none\n}\n"
         "rule sums stage support {\n  _y = any op(x, _z)\n  where op in [Add]\n"
-        '  require rank(x) == 4, "only images"\n}\n'
+        '  require rank(x) == 4, "only images"\n}\n' + more
     )
-    (folder / "target.yaml").write_text("partition: {gain: 1000000, part: 10, least: 1}\n")
+    (folder / "target.yaml").write_text(f"partition: {{gain: 1000000, part: 10, least: {least}}}\n")
     return f"{folder}"
 
 
@@ -179,11 +184,10 @@ def test_no_part_stands_between_a_tensor_without_a_type_and_its_reader(pack: str
 
 
 @pytest.mark.slow
-def test_models_of_opsets_before_the_rules_of_conversion_are_divided(pack: str, tmp_path: Path) -> None:
+def test_models_of_opsets_before_the_rules_of_conversion_are_divided(tmp_path: Path) -> None:
     old = onnx.ModelProto.FromString(model())
     old.opset_import[0].version = 9
-    rules = Path(pack) / "support.rules"
-    rules.write_text(rules.read_text().replace("opset 13..25", "opset 7..25"))
+    pack = write_pack(tmp_path, first_opset=7)
     assert partition(old.SerializeToString(), pack).save(tmp_path / "out")["parts"] == 2
 
 
@@ -296,12 +300,9 @@ def test_real_models_run_in_parts_as_a_whole(name: str, target: str, tmp_path: P
         np.testing.assert_allclose(found[tensor.name], wanted, rtol=1e-3, atol=1e-4)
 
 
-def test_a_constant_that_only_the_host_reads_is_not_computed_on_the_device(pack: str, tmp_path: Path) -> None:
-    rules = Path(pack) / "support.rules"
-    rules.write_text(
-        rules.read_text()
-        + "rule codes stage support {\n  _y = any op(_x, _s) {..}\n  where op in [DequantizeLinear]\n}\n"
-    )
+def test_a_constant_that_only_the_host_reads_is_not_computed_on_the_device(tmp_path: Path) -> None:
+    codes = "rule codes stage support {\n  _y = any op(_x, _s) {..}\n  where op in [DequantizeLinear]\n}\n"
+    pack = write_pack(tmp_path, more=codes)
     nodes = [
         helper.make_node("DequantizeLinear", ["q", "s"], ["d"]),
         helper.make_node("Sin", ["x"], ["a"]),
@@ -330,8 +331,8 @@ def test_sizes_that_are_known_at_run_time_alone_stay_free(pack: str, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_part_of_too_few_nodes_goes_back_and_says_so(pack: str, tmp_path: Path) -> None:
-    (Path(pack) / "target.yaml").write_text("partition: {gain: 1000000, part: 10, least: 2}\n")
+def test_a_part_of_too_few_nodes_goes_back_and_says_so(tmp_path: Path) -> None:
+    pack = write_pack(tmp_path, least=2)
     manifest = partition(model(), pack).save(tmp_path / "out")
     assert manifest["parts"] == 1
     (why,) = [one["reason"] for step in manifest["steps"] for one in step.get("reasons", ()) if one["node"] == "sum"]
