@@ -227,6 +227,8 @@ class _Reader:
         if spec is not None and spec.facts.reshapes:
             for result in node.outputs:
                 result.shape = None
+        elif spec is not None and spec.facts.layout == "transparent" and len(operands) == len(results) == 1:
+            _free_extents(node)
         if other:
             node.meta.update(other)
         mutating = record["mutating_variable_inputs"]
@@ -292,3 +294,14 @@ class _Reader:
                     raise self.error(f"malformed: signature {quote_name(key)} names tensor {entry['tensor_index']}")
             sides.append({entry["name"] or "": names[entry["tensor_index"]] for entry in entries})
         return Signature(key, index, sides[0], sides[1])
+
+
+def _free_extents(node: ir.Node) -> None:
+    """Make extents of a result unknown that are of its one operand; tools that put in nodes write those of one run."""
+    [operand], [result] = node.inputs, node.outputs
+    if operand is None or operand.shape is None or result.shape is None or len(operand.shape) != len(result.shape):
+        return
+    known = [isinstance(extent, int) for extent in operand.shape]
+    if not all(known):
+        extents = zip(result.shape, known, strict=True)
+        result.shape = ir.Shape([extent if is_known else None for extent, is_known in extents])

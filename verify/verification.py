@@ -11,6 +11,7 @@ from ..engine.base.errors import VerificationError
 from ..frontends.source import Source as Given
 from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
+from .batch import OneByOne, find_batch
 from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance
 from .formats import INTERPRETED, REFERENCE, find_format
 from .frames import Array
@@ -27,6 +28,8 @@ from .signature import Signed
 # A whole model's output is known no better than the interpreter's own kernels agree on it. The reference kernels are
 # asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
 ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
+
+Worker = Interpreter | Signed | Reference | OneByOne
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +84,13 @@ def compare_models(
 
     Both are paths, bytes or open files. What was ONNX before is run by ONNX Runtime, with its own optimizations and
     without; free sizes are the first with which it runs, and others for one sample more. Where the ONNX model's
-    inputs have other extents the source's are resized, and where its interface is real the source's codes are fed
-    and compared as such. Where nothing is quantized any more, the source is computed with real numbers as well,
-    from its constants and inputs as they are quantized. Inputs are seeded ones, or `inputs`: for each sample the
-    arrays in the model's order. An output passes when it agrees with one of the interpreter's sets of kernels, or
-    is off by no more than twice what the first two differ by. `interpreter` is a worker to use and leave running;
-    `timeout` is in seconds for each run of a worker of our own. With a signature the source is called by it, else
-    its first graph is run. With `precise` products of bytes are kept from saturating where they do on this
+    inputs have other extents the source's are resized, or it is called for each sample of a batch; where its interface
+    is real the source's codes are fed and compared as such. Where nothing is quantized any more, the source is computed
+    with real numbers as well, from its constants and inputs as they are quantized. Inputs are seeded ones, or `inputs`:
+    for each sample the arrays in the model's order. An output passes when it agrees with one of the interpreter's sets
+    of kernels, or is off by no more than twice what the first two differ by. `interpreter` is a worker to use and leave
+    running; `timeout` is in seconds for each run of a worker of our own. With a signature the source is called by it,
+    else its first graph is run. With `precise` products of bytes are kept from saturating where they do on this
     processor, which tells mistakes of a model from what the processor makes of it.
     Raises VerificationError where one side does not run: that is no verdict.
     """
@@ -112,34 +115,64 @@ def compare_models(
         described = worker.describe(source)
         if problems := _compare_interfaces(described, runtime):
             return Verification((), problems, seed=seed)
-        described = resize_inputs(described, runtime)
+        resized = resize_inputs(described, runtime)
+        asked = Asked(runtime, target, seed, samples, inputs, precise)
+        batch = find_batch(described, resized)
+        if batch is None:
+            return _compare_runs(worker, source, resized, asked)
+        # Not each graph has a form for several samples, and what it makes of them is not what calls for each make.
+        one_by_one = OneByOne(worker, batch)
+        try:
+            found = _compare_runs(worker, source, resized, asked)
+        except VerificationError:
+            return _compare_runs(one_by_one, source, resized, asked)
+        if not found.passed and (other := _compare_runs(one_by_one, source, resized, asked)).passed:
+            return other
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A model to be compared, as it runs and as a file, and on which inputs."""
+
+    runtime: Runtime | Interpreted
+    target: str | bytes
+    seed: int
+    samples: int
+    inputs: Sequence[Sequence[Array]] | None
+    precise: bool
+
+
+def _compare_runs(worker: Worker, source: Source, described: Signature, asked: Asked) -> Verification:
+    """Run both models on what inputs the original takes, and compare their outputs; raises as `compare_models` does."""
+    runtime, seed = asked.runtime, asked.seed
+    facade = Adapter(runtime, described)
+    draws = draw(described.inputs, seed, asked.samples) if asked.inputs is None else [asked.inputs]
+    unquantized = False
+    if runtime.unquantized:
+        draws = [[facade.convert_inputs(sample) for sample in feeds] for feeds in draws]
+        quantized, source = source, write_real_form(source)
+        unquantized = source is not quantized
+        described = resize_inputs(worker.describe(source), runtime)
         facade = Adapter(runtime, described)
-        draws = draw(described.inputs, seed, samples) if inputs is None else [inputs]
-        unquantized = False
-        if runtime.unquantized:
-            draws = [[facade.convert_inputs(sample) for sample in feeds] for feeds in draws]
-            quantized, source = source, write_real_form(source)
-            unquantized = source is not quantized
-            described = resize_inputs(worker.describe(source), runtime)
-            facade = Adapter(runtime, described)
-        started = time.perf_counter()
-        feeds, expected, remarks = _find_first(worker, source, draws)
-        if inputs is None and not runtime.unquantized:
-            made_shapes = [runtime.read_shape(name) for name in runtime.inputs]
-            shapes = zip(_list_shapes(worker, source), made_shapes, strict=True)
-            resized = list_other_sizes(described.inputs, shapes, feeds[0])
-            _add_other_sizes(worker, source, resized, feeds, expected, seed)
-        source_seconds = (time.perf_counter() - started) / len(feeds)
-        started = time.perf_counter()
-        actual = [_run_target(facade, feed) for feed in feeds]
-        if made == INTERPRETED:
-            actual = [_widen(one, two) for one, two in zip(actual, next(iter(expected.values())), strict=True)]
-        target_seconds = (time.perf_counter() - started) / len(feeds)
-        comparisons = _judge(worker, source, described, feeds, expected, actual, remarks)
-        seconds = round(source_seconds, 4), round(target_seconds, 4)
-        passed = precise or all(one.verdict.passed for one in comparisons)
-        saturation = "" if passed or made == INTERPRETED else explain_saturation(target)
-        return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized, saturation)
+    started = time.perf_counter()
+    feeds, expected, remarks = _find_first(worker, source, draws)
+    if asked.inputs is None and not runtime.unquantized:
+        made_shapes = [runtime.read_shape(name) for name in runtime.inputs]
+        shapes = zip(_list_shapes(worker, source), made_shapes, strict=True)
+        others = list_other_sizes(described.inputs, shapes, feeds[0])
+        _add_other_sizes(worker, source, others, feeds, expected, seed)
+    source_seconds = (time.perf_counter() - started) / len(feeds)
+    started = time.perf_counter()
+    actual = [_run_target(facade, feed) for feed in feeds]
+    if isinstance(runtime, Interpreted):
+        actual = [_widen(one, two) for one, two in zip(actual, next(iter(expected.values())), strict=True)]
+    target_seconds = (time.perf_counter() - started) / len(feeds)
+    comparisons = _judge(worker, source, described, feeds, expected, actual, remarks)
+    seconds = round(source_seconds, 4), round(target_seconds, 4)
+    passed = asked.precise or all(one.verdict.passed for one in comparisons)
+    saturation = "" if passed or isinstance(runtime, Interpreted) else explain_saturation(asked.target)
+    return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized, saturation)
 
 
 def _widen(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
@@ -172,7 +205,7 @@ Runs = dict[Kernels, list[list[Array]]]
 
 
 def _find_first(
-    worker: Interpreter | Signed | Reference, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
+    worker: Worker, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
 ) -> tuple[list[list[Array]], Runs, list[str]]:
     """Find inputs that the interpreter takes and a set of kernels that runs the model on them."""
     failure: InterpreterError | None = None
@@ -188,7 +221,7 @@ def _find_first(
     raise failure or VerificationError("there are no inputs to run the models on")
 
 
-def _list_shapes(worker: Interpreter | Signed | Reference, source: Source) -> list[tuple[object, ...]]:
+def _list_shapes(worker: Worker, source: Source) -> list[tuple[object, ...]]:
     """What a model says of the shapes of its inputs."""
     if isinstance(worker, Reference):
         return worker.list_shapes(source)
@@ -196,7 +229,7 @@ def _list_shapes(worker: Interpreter | Signed | Reference, source: Source) -> li
 
 
 def _add_other_sizes(
-    worker: Interpreter | Signed | Reference,
+    worker: Worker,
     source: Source,
     resized: Iterable[Sequence[Tensor]],
     feeds: list[list[Array]],
@@ -224,7 +257,7 @@ def _run_target(facade: Adapter, sample: Sequence[Array]) -> list[Array]:
 
 
 def _judge(
-    worker: Interpreter | Signed | Reference,
+    worker: Worker,
     source: Source,
     signature: Signature,
     feeds: list[list[Array]],

@@ -166,15 +166,19 @@ def _find_step(interpreter: Any, index: int) -> float:
 
 def _run(interpreter: Any, arrays: list[Array], samples: int, keep: bool = False) -> list[Array]:
     inputs = interpreter.get_input_details()
-    for detail, array in zip(inputs, arrays, strict=False):
-        if tuple(detail["shape"]) != array.shape:
-            interpreter.resize_tensor_input(detail["index"], list(array.shape))
-    interpreter.allocate_tensors()
+    shapes = [tuple(detail["shape"]) for detail in inputs]
     results: list[Array] = []
     for sample in range(samples):
+        feed = arrays[sample * len(inputs) : (sample + 1) * len(inputs)]
+        for detail, shape, array in zip(inputs, shapes, feed, strict=True):
+            if shape != array.shape:
+                interpreter.resize_tensor_input(detail["index"], list(array.shape))
+        if not sample or shapes != [array.shape for array in feed]:
+            interpreter.allocate_tensors()
+        shapes = [array.shape for array in feed]
         if not (keep and sample):
             interpreter.reset_all_variables()
-        for detail, array in zip(inputs, arrays[sample * len(inputs) :], strict=False):
+        for detail, array in zip(inputs, feed, strict=True):
             interpreter.set_tensor(detail["index"], _convert_input(array))
         interpreter.invoke()
         results += [_fetch(interpreter, detail["index"]) for detail in interpreter.get_output_details()]

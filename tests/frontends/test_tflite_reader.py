@@ -199,6 +199,14 @@ def test_unknown_dimensions_are_named_after_the_input(catalogue: Catalogue, sing
     assert str(graph.outputs[0].shape) == "[None,3]"
 
 
+@pytest.mark.parametrize(("operator", "extents"), [("ABS", "[None,3]"), ("SOFTMAX", "[1,3]")])
+def test_extents_of_what_works_element_by_element_are_free_where_those_of_its_operand_are(
+    catalogue: Catalogue, single: Make, operator: str, extents: str
+) -> None:
+    data = single(operator, {"x": ("FLOAT32", [None, 3])}, [("FLOAT32", [1, 3])])
+    assert str(read(data, catalogue).graph.outputs[0].shape) == extents
+
+
 def test_no_shape_and_no_rank_is_an_unknown_rank(built: Callable[..., ir.Model]) -> None:
     tensors = [tensor("x", shape=None), tensor("y", shape=None), tensor("z", shape=None, has_rank=True)]
     graph = built(tensors, [operator([0], [1]), operator([1], [2])], [0], [2]).graph
