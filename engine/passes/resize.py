@@ -14,6 +14,7 @@ from ..base.startup import dataclass, field
 from ..dialects.facts import OperatorFacts
 from ..dialects.inference import read_extents
 from ..dialects.operators import Dialect, OperatorSpec, get_option
+from ..rewrite.rules import Settle
 from ..rewrite.subgraphs import list_called
 from .base import Module, Visit
 
@@ -73,8 +74,11 @@ class Resize:
 
     def run(self, module: Module) -> None:
         """Change the inputs; raises CallError where one is not there, RewriteError where a node forbids the extents."""
-        if self._asked:
-            self.resizing = Resizing(module.graph, module.functions, module.source, self._asked)
+        if not self._asked:
+            return
+        self.resizing = Resizing(module.graph, module.functions, module.source, self._asked)
+        if module.source is module.target and module.rules.settle is not None:
+            _infer_extents(module.graph, module.rules.settle)  # nodes that no rule changes need them too
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +246,17 @@ class Resizing:
     def _object_to(self, node: ir.Node, why: str) -> None:
         place = node.metadata_props.get("nnrewrite.source", node.name or node.op_type)
         raise RewriteError(f"{place} forbids the extents asked for: {why}")
+
+
+def _infer_extents(graph: ir.Graph, settle: Settle) -> None:
+    """Let results have the extents that their operands tell, and keep their types, which may say more of codes."""
+    for node in graph:
+        types = [result.type for result in node.outputs]
+        constants = settle(node)
+        for place, (result, kind) in enumerate(zip(node.outputs, types, strict=True)):
+            result.type = kind
+            if constants is not None:
+                result.shape = ir.Shape(list(constants[place].shape))
 
 
 def _iterate_values(graph: ir.Graph) -> Iterator[ir.Value]:

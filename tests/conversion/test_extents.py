@@ -12,7 +12,10 @@ import onnx.parser
 import onnxruntime
 import pytest
 from nnrewrite.engine.base.errors import CallError
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.resize import RequestedShapes
+from nnrewrite.frontends import tflite_reader
+from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import Interpreter, Kernels, compare_models
 
 Single = Callable[..., bytes]
@@ -48,6 +51,14 @@ def test_a_reshape_to_a_constant_shape_takes_another_batch(flat: bytes, batch: i
     x = noise(4, 2, 3)
     np.testing.assert_array_equal(run(flat, x, batch=batch), x.reshape(4, 6))
     assert session(flat, batch=batch).get_outputs()[0].shape == ["batch" if batch == "dynamic" else 4, 6]
+
+
+@pytest.mark.parametrize(("batch", "first"), [(4, "4"), ("dynamic", "None")])
+def test_what_stays_in_its_format_says_all_extents_that_are_known(
+    flat: bytes, catalogue: Catalogue, batch: int | str, first: str
+) -> None:
+    made = read_bytes(nnrewrite.rewrite(flat, to="tflite", batch=batch).encoded)
+    assert str(tflite_reader.read(made, catalogue).graph.outputs[0].shape) == f"[{first},6]"
 
 
 def test_so_does_one_that_says_it_in_a_row_of_a_table(single: Single) -> None:
