@@ -10,6 +10,7 @@ import numpy as np
 
 from .frames import Array
 from .interpreter import Interpreter, Kernels, Signature, Source
+from .layouts import Layouts, read_layouts
 
 
 @dataclass(slots=True)
@@ -21,9 +22,11 @@ class Interpreted:
     #: whether the model computes with real numbers what its original computes with codes
     unquantized: bool = False
     _signature: Signature = field(init=False)
+    _layouts: Layouts = field(init=False)
 
     def __post_init__(self) -> None:
         self._signature = self.interpreter.describe(self.model)
+        self._layouts = read_layouts(self._signature.metadata)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -36,19 +39,24 @@ class Interpreted:
         return tuple(tensor.name for tensor in self._signature.outputs)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Run the model on one sample; integers of 64 bits that it takes as narrower ones are narrowed."""
-        return self.interpreter.run(self.model, [self.narrow(inputs)], Kernels.DEFAULT)[0]
+        """Run the model on one sample of its original, whose axes its results have too."""
+        [results] = self.interpreter.run(self.model, [self.make_sample(inputs)], Kernels.DEFAULT)
+        return [self._layouts.restore(name, result) for name, result in zip(self.outputs, results, strict=True)]
 
-    def narrow(self, inputs: Sequence[Array]) -> list[Array]:
-        """A sample in the types of the model's inputs."""
+    def make_sample(self, inputs: Sequence[Array]) -> list[Array]:
+        """A sample of the original in the types and layouts of the model's inputs; wider integers are narrowed."""
         tensors = zip(self._signature.inputs, inputs, strict=True)
-        return [array if array.dtype == object else array.astype(np.dtype(tensor.dtype)) for tensor, array in tensors]
+        return [
+            self._layouts.permute(tensor.name, array if array.dtype == object else array.astype(np.dtype(tensor.dtype)))
+            for tensor, array in tensors
+        ]
 
     def is_real(self, name: str) -> bool:
         """Whether an input takes single-precision numbers."""
         return any(tensor.name == name and tensor.dtype == "float32" for tensor in self._signature.inputs)
 
     def read_shape(self, name: str) -> tuple[Any, ...]:
-        """The extents of an input, a word for each that is not static."""
+        """The extents of an input in the original's order of axes, a word for each that is not static."""
         tensor = next(one for one in self._signature.inputs if one.name == name)
-        return tuple("?" if known < 0 else known for known in tensor.signature or tensor.shape)
+        shape = ["?" if known < 0 else known for known in tensor.signature or tensor.shape]
+        return self._layouts.restore_shape(name, shape)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import TracebackType
 from typing import Any, Self
@@ -66,10 +66,11 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The inputs and outputs of a model, in its own order."""
+    """The inputs and outputs of a model, in its own order, and what its metadata says in plain text."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def require(*packages: str) -> None:
@@ -110,7 +111,8 @@ class Interpreter:
         """
         request = {"action": "describe", "kernels": Kernels.OPTIMIZED, "signature": signature and [signature]}
         header, _ = self._ask(request, model, [])
-        return Signature(_read_tensors(header["inputs"]), _read_tensors(header["outputs"]))
+        inputs, outputs = _read_tensors(header["inputs"]), _read_tensors(header["outputs"])
+        return Signature(inputs, outputs, header.get("metadata", {}))
 
     def run(
         self,

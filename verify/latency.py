@@ -150,7 +150,7 @@ def _open(
         return _Session(runtime, runtime.make_feeds(fed)), fed
     worker = stack.enter_context(Interpreter())
     interpreted = Interpreted(target, worker)
-    fed = interpreted.narrow(Adapter(interpreted, signature).convert_inputs(feed))
+    fed = interpreted.make_sample(Adapter(interpreted, signature).convert_inputs(feed))
     worker.load(target, fed, threads)
     return worker, fed
 

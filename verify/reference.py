@@ -56,7 +56,7 @@ class Reference:
         key = model if isinstance(model, bytes) else os.fspath(model)
         runtime = self._load(key, kernels)
         try:
-            return [_run_in_parts(runtime, sample) for sample in samples]
+            return [runtime.run(sample) for sample in samples]
         except VerificationError as error:
             raise InterpreterError(f"{error}") from error
 
@@ -69,29 +69,6 @@ class Reference:
             except VerificationError as error:
                 raise InterpreterError(f"{error}") from error
         return self._loaded[key, kernels]
-
-
-def _run_in_parts(runtime: Runtime, sample: Sequence[Array]) -> list[Array]:
-    """Run a model on a batch that it is not made for as on several of its own, one behind the other."""
-    shapes = [runtime.read_shape(name) for name in runtime.inputs]
-    larger = [
-        place
-        for place, (array, shape) in enumerate(zip(sample, shapes, strict=True))
-        if shape and array.ndim == len(shape) and isinstance(shape[0], int) and 0 < shape[0] < len(array)
-    ]
-    counts = {divmod(len(sample[place]), shapes[place][0]) for place in larger}
-    if len(counts) != 1 or (found := counts.pop())[1]:
-        return runtime.run(sample)
-    parts = []
-    for number in range(found[0]):
-        feeds = list(sample)
-        for place in larger:
-            own = shapes[place][0]
-            feeds[place] = sample[place][number * own : (number + 1) * own]
-        parts.append(runtime.run(feeds))
-    if not all(result.ndim for part in parts for result in part):
-        raise VerificationError("a result has no batch, of which several would be put together")
-    return [np.concatenate(results) for results in zip(*parts, strict=True)]
 
 
 def _find_sizes(runtime: Runtime, fixed: Sequence[Sequence[object]] = ()) -> Signature:

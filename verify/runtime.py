@@ -16,6 +16,7 @@ from ..engine.base.errors import VerificationError
 from ..engine.base.quantization import NUMBERS, REAL
 from .frames import Array
 from .interpreter import Source, require
+from .layouts import read_layouts
 from .saturation import PRECISE, can_saturate, unshare
 
 #: element types that numpy calls otherwise than the runtime
@@ -81,7 +82,7 @@ class Runtime:
         }
         outputs = (item.name for item in self._session.get_outputs())
         self.outputs: tuple[str, ...] = tuple(name for name in outputs if name not in self.state.values())
-        self._layouts = _read_layouts(metadata)
+        self._layouts = read_layouts(metadata)
         #: whether the model computes with real numbers what its original computes with codes
         self.unquantized: bool = metadata.get(NUMBERS) == REAL
 
@@ -122,12 +123,12 @@ class Runtime:
             raise VerificationError(f"ONNX Runtime fails to run the model: {_format_error(error)}") from error
         named = zip(self.outputs, results, strict=False)
         state = dict(zip(self.state, results[len(self.outputs) :], strict=True))
-        return [self._permute_axes(name, np.asarray(result), -1) for name, result in named], state
+        return [self._layouts.restore(name, np.asarray(result)) for name, result in named], state
 
     def make_feeds(self, inputs: Sequence[Array]) -> dict[str, Array]:
         """Inputs of the original by the names, types and layouts that the model has."""
         return {
-            name: self._permute_axes(name, _convert_input(array), 1)
+            name: self._layouts.permute(name, _convert_input(array))
             for name, array in zip(self.inputs, inputs, strict=True)
         }
 
@@ -142,7 +143,7 @@ class Runtime:
 
     def is_turned(self, name: str) -> bool:
         """Whether the axes of an input or output stand in another order than the original's."""
-        return name in self._layouts
+        return self._layouts.is_turned(name)
 
     def is_real(self, name: str) -> bool:
         """Whether an input takes single-precision numbers."""
@@ -157,11 +158,7 @@ class Runtime:
 
     def read_shape(self, name: str) -> tuple[Any, ...]:
         """The extents of an input in the original's order of axes, words for those that are not static."""
-        found = tuple(self._inputs[name].shape)
-        if name not in self._layouts:
-            return found
-        before, after = self._layouts[name]
-        return tuple(found[after.index(letter)] for letter in before)
+        return self._layouts.restore_shape(name, self._inputs[name].shape)
 
     def time(self, feeds: Mapping[str, Array], runs: int) -> list[float]:
         """Run the model several times on the same inputs; the seconds of each run."""
@@ -179,21 +176,6 @@ class Runtime:
         """End the profile; the path of its file."""
         path: str = self._session.end_profiling()
         return path
-
-    def _permute_axes(self, name: str, array: Array, direction: int) -> Array:
-        """An input, or with direction -1 an output, whose axes were put in another order."""
-        if name not in self._layouts:
-            return array
-        before, after = self._layouts[name][::direction]
-        return np.ascontiguousarray(np.transpose(array, [before.index(letter) for letter in after]))
-
-
-def _read_layouts(metadata: Mapping[str, str]) -> dict[str, list[str]]:
-    """Inputs and outputs whose layout is not the original's: their axes' letters before and after."""
-    from ..engine.passes.layout.interface import LAYOUT
-
-    start = f"{LAYOUT}."
-    return {key.removeprefix(start): axes.split(":") for key, axes in metadata.items() if key.startswith(start)}
 
 
 def _convert_input(array: Array) -> Array:

@@ -53,19 +53,34 @@ def answer_request(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[s
         return {}, []
     if request["action"] == "layers":
         return _run_layers(_load_model(request, arrays, experimental_preserve_all_tensors=True), arrays)
+    model = request.get("path") or arrays[0]
     interpreter = _load_model(request, arrays)
     if request.get("signature"):
         return _answer_signature(interpreter, request, arrays)
     if request["action"] == "describe":
-        tensors = {
+        found = {
+            "metadata": _read_metadata(model),
             "inputs": [_describe(detail) for detail in interpreter.get_input_details()],
             "outputs": [
                 {**_describe(detail), "step": _find_step(interpreter, detail["index"])}
                 for detail in interpreter.get_output_details()
             ],
         }
-        return tensors, []
+        return found, []
     return {}, _run(interpreter, arrays, request["samples"], request.get("keep", False))
+
+
+def _read_metadata(model: str | Array) -> dict[str, str]:
+    """The entries of a model's metadata that are plain text."""
+    import numpy as np
+    from ai_edge_litert import schema_py_generated as schema
+
+    data = np.memmap(model, np.uint8, "r") if isinstance(model, str) else model
+    root = schema.Model.GetRootAs(data)
+    entries = [root.Metadata(place) for place in range(root.MetadataLength())]
+    contents = {entry.Name().decode(): root.Buffers(entry.Buffer()).DataAsNumpy() for entry in entries}
+    texts = {name: bytes(content) for name, content in contents.items() if not isinstance(content, int)}
+    return {name: text.decode() for name, text in texts.items() if text.isascii()}
 
 
 def _load_model(request: dict[str, Any], arrays: list[Array], **options: Any) -> Any:

@@ -22,7 +22,9 @@ def floats(*shape: int) -> Tensor:
 
 def test_a_batch_is_what_all_inputs_with_other_extents_have() -> None:
     one, several = floats(1, 3), floats(4, 3)
-    assert find_batch(Signature((one, one), ()), Signature((several, one), ())) == Batch(4, (True, False))
+    assert find_batch(Signature((one, one), ()), Signature((several, one), ())) == Batch(4, (1, None))
+    assert find_batch(Signature((floats(2, 3),), ()), Signature((several,), ())) == Batch(2, (2,))
+    assert find_batch(Signature((floats(3, 3),), ()), Signature((several,), ())) is None
     assert find_batch(Signature((one,), ()), Signature((one,), ())) is None
     assert find_batch(Signature((one,), ()), Signature((floats(4, 5),), ())) is None
     assert find_batch(Signature((one, one), ()), Signature((several, floats(2, 3)), ())) is None
