@@ -75,7 +75,7 @@ class PassOptions:
 
 def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     """The passes from the source dialect of some rules to their target, in the order in which they run."""
-    resize = Resize(options.extents)
+    resize = Resize(options.extents, options.given or options.adapted)
     across = rules.source is not rules.target
     code = rules.target.facts.python is not None  # in which there are methods to be filled in
     fold = Fold(_TRAINED if options.folded is None and code else options.folded)

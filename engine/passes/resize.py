@@ -10,17 +10,22 @@ import onnx_ir as ir
 
 from ..base.constants import read_initializer
 from ..base.errors import CallError, RewriteError
-from ..base.startup import dataclass, field
+from ..base.names import Scope
+from ..base.startup import dataclass, field, replace
 from ..dialects.facts import OperatorFacts
 from ..dialects.inference import read_extents
 from ..dialects.operators import Dialect, OperatorSpec, get_option
+from ..rewrite.apply import Outcome
 from ..rewrite.rules import Settle
 from ..rewrite.subgraphs import list_called
 from .base import Module, Visit
+from .fold import Fold
 
 #: what to ask for where the batch is to be known at run time only, and the name of such an extent
 DYNAMIC = "dynamic"
 _NAME = "batch"
+#: what ops.yaml says of an operator that reads the extents of its operand and no elements
+_EXTENTS = "extents"
 
 Shape = tuple[int, ...]
 
@@ -68,15 +73,17 @@ class Resize:
 
     name, visits = "resize", Visit.MAIN
 
-    def __init__(self, asked: RequestedShapes) -> None:
-        self._asked = asked
+    def __init__(self, asked: RequestedShapes, opset: int | None = None) -> None:
+        self._asked, self._opset = asked, opset
         self.resizing: Resizing | None = None
 
     def run(self, module: Module) -> None:
         """Change the inputs; raises CallError where one is not there, RewriteError where a node forbids the extents."""
         if not self._asked:
             return
-        self.resizing = Resizing(module.graph, module.functions, module.source, self._asked)
+        module = replace(module, forms=self._opset)
+        found = _infer_shapes(module) if module.source.schemas else {}
+        self.resizing = Resizing(module, self._asked, found)
         if module.source is module.target and module.rules.settle is not None:
             _infer_extents(module.graph, module.rules.settle)  # nodes that no rule changes need them too
 
@@ -91,7 +98,7 @@ class CheckExtents:
     def run(self, module: Module) -> None:
         """Raise RewriteError with the first node that forbids the extents asked for."""
         if self.resize.resizing is not None:
-            self.resize.resizing.check(module.graph)
+            self.resize.resizing.check(module.graph, module.target)
 
 
 class Resizing:
@@ -101,12 +108,10 @@ class Resizing:
     the new batch if they said the old one of a value that has it. All other extents are forgotten, to be inferred anew.
     """
 
-    def __init__(
-        self, graph: ir.Graph, subgraphs: Sequence[ir.Graph], dialect: Dialect, asked: RequestedShapes
-    ) -> None:
-        self._dialect = dialect
+    def __init__(self, module: Module, asked: RequestedShapes, inferred: Mapping[str, Shape]) -> None:
+        self._dialect, self._opset, self._subgraphs = module.source, module.opset, module.functions
         self._asked = asked
-        self._graph = graph
+        self._graph = graph = module.graph
         self._carrying: dict[ir.Value, int] = {}
         #: the batch that results had and keep if nothing carries the new one to them, by their names
         self._was: dict[str, int] = {}
@@ -114,16 +119,16 @@ class Resizing:
         for name in asked.shapes:
             if name not in named:
                 raise CallError(f"the model has no input {name}, only {', '.join(named)}")
-        shapes = {value: _read_static_shape(value) for value in _iterate_values(graph)}
-        firsts = [(shapes[value] or read_extents(value) or (None,))[0] for value in graph.inputs]
-        batch = next((first for first in firsts if first is not None), None)
-        if asked.batch is not None and batch is None:
+        shapes = {value: inferred.get(value.name or "", _read_static_shape(value)) for value in _iterate_values(graph)}
+        firsts = [first for value in graph.inputs for first in (shapes[value] or read_extents(value) or ())[:1]]
+        if asked.batch is not None and not firsts:
             raise CallError("no input of the model has a batch")
+        # One without a name is the batch where no other is.
+        batch = next((first for first in firsts if first is not None), None)
         for value in graph.inputs:
             self._enlarge(value, shapes[value], batch)
-        self._subgraphs = subgraphs
         self._run(graph, shapes)
-        for one in (graph, *subgraphs):
+        for one in (graph, *self._subgraphs):
             for value in _iterate_values(one):
                 if not value.is_graph_input() and value.const_value is None and value.shape is not None:
                     first = self._find_new_batch() if value in self._carrying else None
@@ -164,16 +169,20 @@ class Resizing:
         carrier = carriers[0]
         assert carrier is not None
         old = self._carrying[carrier]
+        spec = self._dialect.find_operator(node.op_type, self._opset)
+        if spec is not None and spec.facts.quantization == _EXTENTS:
+            return  # what it tells of a value is none
         for result in node.outputs:
             shape = shapes.get(result)
             if shape and shape[0] == old:
                 self._carrying[result] = old
                 self._was[result.name or ""] = old
-        spec = self._dialect.operators.get(node.op_type)
         if spec is not None and spec.facts.batch not in (None, self._find_new_batch()):
             self._object_to(node, f"it takes {spec.facts.batch} sample at a time")
         if spec is not None and spec.facts.mixes is not None:
             self._check_mixing(node, spec, spec.facts.mixes, shapes[carrier])
+        if spec is not None and spec.facts.joins is not None:
+            self._repeat_constants(node, spec, spec.facts.joins, old, shapes)
         if spec is not None and spec.facts.extents:
             self._restate(node, spec, old, shapes[carrier], shapes[node.outputs[0]])
 
@@ -185,6 +194,24 @@ class Resizing:
         if before is not None and axes is not None and 0 in np.ravel(axes) % len(before):
             self._object_to(node, "it puts the samples together")
 
+    def _repeat_constants(
+        self, node: ir.Node, spec: OperatorSpec, joins: str, old: int, shapes: Mapping[ir.Value, Shape | None]
+    ) -> None:
+        """Let constants that stand beside the samples along another axis be there for each of the new ones."""
+        new, shape = self._find_new_batch(), shapes[node.outputs[0]]
+        if shape is None or not int(get_option(node, spec.options[joins])) % len(shape):
+            return
+        for place, operand in enumerate(node.inputs):
+            if operand is None or operand in self._carrying or operand.const_value is None:
+                continue
+            numbers = operand.const_value.numpy()
+            if numbers.ndim != len(shape) or numbers.shape[0] != old:
+                continue
+            if not isinstance(new, int) or new % old:
+                self._object_to(node, f"it joins a constant of the shape {[*numbers.shape]} with each sample")
+            else:
+                self._replace(node, place, operand, np.concatenate([numbers] * (new // old)))
+
     def _restate(self, node: ir.Node, spec: OperatorSpec, old: int, before: Shape | None, after: Shape | None) -> None:
         first, regroups = self._find_new_batch(), spec.facts.regroups
         if before is None or after is None:
@@ -192,6 +219,8 @@ class Resizing:
         for name, free in spec.facts.extents.items():
             new = first if isinstance(first, int) else free
             place = next((i for i, operand in enumerate(spec.operands) if operand.name == name), None)
+            if place is None and name not in spec.options:
+                continue  # which older forms do not have
             if place is None:
                 said = list(get_option(node, spec.options[name]) or ())
             else:
@@ -228,13 +257,19 @@ class Resizing:
         shape = read_extents(changed[0]) if changed else None
         return shape[0] if shape else None
 
-    def check(self, graph: ir.Graph) -> None:
-        """Raise RewriteError where a result still has the batch of the file; names the first node that forbids another.
+    def check(self, graph: ir.Graph, dialect: Dialect) -> None:
+        """Raise RewriteError where a result still has the batch of the file, or another number of elements than it is
+        made of; names the first node that forbids another.
 
-        `graph` is the rewritten graph, whose values have the names that they had.
+        `graph` is the rewritten graph of a dialect, whose values have the names that they had.
         """
         new = self._find_new_batch()
         for node in graph:
+            spec = dialect.operators.get(node.op_type)
+            if spec is not None and spec.facts.regroups and (read := node.inputs[0]) is not None:
+                before, after = _read_static_shape(read), _read_static_shape(node.outputs[0])
+                if before is not None and after is not None and math.prod(before) != math.prod(after):
+                    self._object_to(node, f"it makes a value of the shape {[*after]} whatever its operand is")
             for result in node.outputs:
                 old = self._was.get(result.name or "")
                 shape = read_extents(result)
@@ -246,6 +281,14 @@ class Resizing:
     def _object_to(self, node: ir.Node, why: str) -> None:
         place = node.metadata_props.get("nnrewrite.source", node.name or node.op_type)
         raise RewriteError(f"{place} forbids the extents asked for: {why}")
+
+
+def _infer_shapes(module: Module) -> dict[str, Shape]:
+    """The shapes of values by their names, as far as inference knows them of the extents that the file says."""
+    graph = module.graph.clone()
+    Fold().run(replace(module, graph=graph, names=Scope(graph), outcome=Outcome()))
+    shapes = {value.name or "": _read_static_shape(value) for value in _iterate_values(graph)}
+    return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
 def _infer_extents(graph: ir.Graph, settle: Settle) -> None:
