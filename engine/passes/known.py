@@ -12,7 +12,7 @@ from ..dialects.operators import OperatorSpec
 from .base import Module
 
 #: from this opset on, the operator that tells extents can tell some of them
-_PARTS = 15
+PARTS = 15
 #: extents of tensors of more axes are not noted
 _RANK = 8
 
@@ -61,9 +61,9 @@ class Known:
             return None
         value, start, end = place
         rank = len(read_extents(value) or ())
-        if (start, end) != (0, rank) and module.opset < _PARTS:
+        if (start, end) != (0, rank) and module.opset < PARTS:
             return None
-        made = _make_shape_node(value, start, end if end < rank else None, module)
+        made = make_shape_node(value, start, end if end < rank else None, module)
         module.graph.insert_before(node, [made])
         result = made.outputs[0]
         result.type, result.shape, result.meta[ELEMENTS] = output.type, output.shape, found
@@ -71,7 +71,8 @@ class Known:
         return result
 
 
-def _make_shape_node(value: ir.Value, start: int, end: int | None, module: Module) -> ir.Node:
+def make_shape_node(value: ir.Value, start: int, end: int | None, module: Module) -> ir.Node:
+    """A node that reads extents of a value from one axis on, to before another or to the last."""
     role = module.schematic.find_role("shape")
     attributes = [ir.AttrInt64("start", start)] if start else []
     attributes += [] if end is None else [ir.AttrInt64("end", end)]

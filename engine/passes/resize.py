@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 import onnx_ir as ir
@@ -13,19 +14,19 @@ from ..base.errors import CallError, RewriteError
 from ..base.names import Scope
 from ..base.startup import dataclass, field, replace
 from ..dialects.facts import OperatorFacts
-from ..dialects.inference import read_extents
+from ..dialects.inference import Extents, read_extents
 from ..dialects.operators import Dialect, OperatorSpec, get_option
 from ..rewrite.apply import Outcome
 from ..rewrite.rules import Settle
 from ..rewrite.subgraphs import list_called
 from .base import Module, Visit
 from .fold import Fold
+from .known import make_shape_node
+from .samples import Counted, Forbidden, Known, Place, Samples, Sizes
 
 #: what to ask for where the batch is to be known at run time only, and the name of such an extent
 DYNAMIC = "dynamic"
 _NAME = "batch"
-#: what ops.yaml says of an operator that reads the extents of its operand and no elements
-_EXTENTS = "extents"
 
 Shape = tuple[int, ...]
 
@@ -82,8 +83,7 @@ class Resize:
         if not self._asked:
             return
         module = replace(module, forms=self._opset)
-        found = _infer_shapes(module) if module.source.schemas else {}
-        self.resizing = Resizing(module, self._asked, found)
+        self.resizing = Resizing(module, self._asked, _infer_known(module) if module.source.schemas else Known())
         if module.source is module.target and module.rules.settle is not None:
             _infer_extents(module.graph, module.rules.settle)  # nodes that no rule changes need them too
 
@@ -108,7 +108,7 @@ class Resizing:
     the new batch if they said the old one of a value that has it. All other extents are forgotten, to be inferred anew.
     """
 
-    def __init__(self, module: Module, asked: RequestedShapes, inferred: Mapping[str, Shape]) -> None:
+    def __init__(self, module: Module, asked: RequestedShapes, known: Known) -> None:
         self._dialect, self._opset, self._subgraphs = module.source, module.opset, module.functions
         self._asked = asked
         self._graph = graph = module.graph
@@ -119,7 +119,7 @@ class Resizing:
         for name in asked.shapes:
             if name not in named:
                 raise CallError(f"the model has no input {name}, only {', '.join(named)}")
-        shapes = {value: inferred.get(value.name or "", _read_static_shape(value)) for value in _iterate_values(graph)}
+        shapes = {value: _read_static_shape(value) for value in _iterate_values(graph)} | {**known.shapes}
         firsts = [first for value in graph.inputs for first in (shapes[value] or read_extents(value) or ())[:1]]
         if asked.batch is not None and not firsts:
             raise CallError("no input of the model has a batch")
@@ -127,7 +127,10 @@ class Resizing:
         batch = next((first for first in firsts if first is not None), None)
         for value in graph.inputs:
             self._enlarge(value, shapes[value], batch)
-        self._run(graph, shapes)
+        if self._dialect.schemas:
+            self._follow_samples(module, known)
+        else:
+            self._run(graph, shapes)
         for one in (graph, *self._subgraphs):
             for value in _iterate_values(one):
                 if not value.is_graph_input() and value.const_value is None and value.shape is not None:
@@ -150,6 +153,32 @@ class Resizing:
             self._carrying[value] = shape[0]
         value.shape = ir.Shape(wanted)
 
+    def _follow_samples(self, module: Module, known: Known) -> None:
+        """Find out where the samples stand in each value, by inference, and let constants say their new number."""
+        inputs, new = [value for value in self._graph.inputs if value in self._carrying], self._find_new_batch()
+        resized = [(known.shapes[value] or (), read_extents(value) or ()) for value in self._graph.inputs]
+        if not inputs or any(before[1:] != after[1:] for before, after in resized if before):
+            return  # or extents of samples change as well, which constants may say too
+        old = self._carrying[inputs[0]]
+        number = new if isinstance(new, int) else None
+        extents = {value: read_extents(value) for value in inputs}
+        try:
+            sizes = Sizes(old, number, number or 2 * old)
+            samples = Samples(self._graph, self._dialect, self._opset, sizes, known, inputs)
+        except Forbidden as error:
+            self._object_to(error.node, error.why)
+        for value, asked in extents.items():
+            value.shape = ir.Shape(asked or ())
+        for (node, place), numbers in samples.changes.items():
+            operand = node.inputs[place]
+            assert operand is not None
+            self._replace(node, place, operand, numbers)
+        for (node, place), counted in samples.counted.items():
+            node.replace_input_with(place, _count(node, place, counted, module))
+        for value, found in samples.places.items():
+            if found == Place(0) and not value.is_graph_input():
+                self._carrying[value] = self._was[value.name or ""] = old
+
     def _run(self, graph: ir.Graph, shapes: Mapping[ir.Value, Shape | None]) -> None:
         """Follow the batch through a graph, and through those that its nodes call, once each."""
         for node in graph:
@@ -169,20 +198,16 @@ class Resizing:
         carrier = carriers[0]
         assert carrier is not None
         old = self._carrying[carrier]
-        spec = self._dialect.find_operator(node.op_type, self._opset)
-        if spec is not None and spec.facts.quantization == _EXTENTS:
-            return  # what it tells of a value is none
         for result in node.outputs:
             shape = shapes.get(result)
             if shape and shape[0] == old:
                 self._carrying[result] = old
                 self._was[result.name or ""] = old
+        spec = self._dialect.operators.get(node.op_type)
         if spec is not None and spec.facts.batch not in (None, self._find_new_batch()):
             self._object_to(node, f"it takes {spec.facts.batch} sample at a time")
         if spec is not None and spec.facts.mixes is not None:
             self._check_mixing(node, spec, spec.facts.mixes, shapes[carrier])
-        if spec is not None and spec.facts.joins is not None:
-            self._repeat_constants(node, spec, spec.facts.joins, old, shapes)
         if spec is not None and spec.facts.extents:
             self._restate(node, spec, old, shapes[carrier], shapes[node.outputs[0]])
 
@@ -194,24 +219,6 @@ class Resizing:
         if before is not None and axes is not None and 0 in np.ravel(axes) % len(before):
             self._object_to(node, "it puts the samples together")
 
-    def _repeat_constants(
-        self, node: ir.Node, spec: OperatorSpec, joins: str, old: int, shapes: Mapping[ir.Value, Shape | None]
-    ) -> None:
-        """Let constants that stand beside the samples along another axis be there for each of the new ones."""
-        new, shape = self._find_new_batch(), shapes[node.outputs[0]]
-        if shape is None or not int(get_option(node, spec.options[joins])) % len(shape):
-            return
-        for place, operand in enumerate(node.inputs):
-            if operand is None or operand in self._carrying or operand.const_value is None:
-                continue
-            numbers = operand.const_value.numpy()
-            if numbers.ndim != len(shape) or numbers.shape[0] != old:
-                continue
-            if not isinstance(new, int) or new % old:
-                self._object_to(node, f"it joins a constant of the shape {[*numbers.shape]} with each sample")
-            else:
-                self._replace(node, place, operand, np.concatenate([numbers] * (new // old)))
-
     def _restate(self, node: ir.Node, spec: OperatorSpec, old: int, before: Shape | None, after: Shape | None) -> None:
         first, regroups = self._find_new_batch(), spec.facts.regroups
         if before is None or after is None:
@@ -219,8 +226,6 @@ class Resizing:
         for name, free in spec.facts.extents.items():
             new = first if isinstance(first, int) else free
             place = next((i for i, operand in enumerate(spec.operands) if operand.name == name), None)
-            if place is None and name not in spec.options:
-                continue  # which older forms do not have
             if place is None:
                 said = list(get_option(node, spec.options[name]) or ())
             else:
@@ -267,8 +272,9 @@ class Resizing:
         for node in graph:
             spec = dialect.operators.get(node.op_type)
             if spec is not None and spec.facts.regroups and (read := node.inputs[0]) is not None:
-                before, after = _read_static_shape(read), _read_static_shape(node.outputs[0])
-                if before is not None and after is not None and math.prod(before) != math.prod(after):
+                before, after = (read_extents(value) or (None,) for value in (read, node.outputs[0]))
+                counts = [_multiply(extents) for extents in (before, after)]
+                if None not in counts and counts[0] != counts[1]:
                     self._object_to(node, f"it makes a value of the shape {[*after]} whatever its operand is")
             for result in node.outputs:
                 old = self._was.get(result.name or "")
@@ -278,17 +284,47 @@ class Resizing:
                         node, f"its result {result.name} has the batch {shape[0]} whatever its operands have"
                     )
 
-    def _object_to(self, node: ir.Node, why: str) -> None:
+    def _object_to(self, node: ir.Node, why: str) -> NoReturn:
         place = node.metadata_props.get("nnrewrite.source", node.name or node.op_type)
         raise RewriteError(f"{place} forbids the extents asked for: {why}")
 
 
-def _infer_shapes(module: Module) -> dict[str, Shape]:
-    """The shapes of values by their names, as far as inference knows them of the extents that the file says."""
+def _infer_known(module: Module) -> Known:
+    """What inference knows of the values of a graph with the extents that the file says."""
     graph = module.graph.clone()
+    nodes = list(zip(module.graph, graph, strict=True))
+    values = list(zip(_iterate_values(module.graph), _iterate_values(graph), strict=True))
     Fold().run(replace(module, graph=graph, names=Scope(graph), outcome=Outcome()))
-    shapes = {value.name or "": _read_static_shape(value) for value in _iterate_values(graph)}
-    return {name: shape for name, shape in shapes.items() if shape is not None}
+    operands = [(node, place, one) for node, copy in nodes for place, one in enumerate(copy.inputs)]
+    constants = {
+        (node, place): one.const_value
+        for node, place, one in operands
+        if one is not None and one.const_value is not None and not one.is_graph_input()
+    }
+    return Known({value: _read_static_shape(copy) for value, copy in values}, constants)
+
+
+def _count(node: ir.Node, place: int, counted: Counted, module: Module) -> ir.Value:
+    """Extents with the number of samples that a run tells, or a constant operand of a node repeated to them."""
+    join, named = module.source.find_role("join"), f"{node.name}/extents"
+    rank = len(read_extents(counted.value) or ())
+    shape = make_shape_node(counted.value, counted.axis, counted.axis + 1 if counted.axis + 1 < rank else None, module)
+    around = counted.extents[: counted.place], counted.extents[counted.place + 1 :]
+    constants = [[module.names.make_constant(np.array(part, np.int64), named)] if part else [] for part in around]
+    for constant in (one for part in constants for one in part if one.graph is None):
+        module.graph.register_initializer(constant)
+    front, back = constants
+    parts = [*front, shape.outputs[0], *back]
+    joined = ir.Node(join.domain, join.name, parts, [ir.AttrInt64(f"{join.facts.joins}", 0)], num_outputs=1)
+    made = [shape, joined]
+    if counted.repeats:
+        broadcast = module.source.find_role("broadcast")
+        operands = [node.inputs[place], joined.outputs[0]]
+        made.append(ir.Node(broadcast.domain, broadcast.name, operands, num_outputs=1))
+    for one in made[1:]:
+        module.names.name_node(one, f"{node.name}/{one.op_type}")
+    module.graph.insert_before(node, made)
+    return made[-1].outputs[0]
 
 
 def _infer_extents(graph: ir.Graph, settle: Settle) -> None:
@@ -300,6 +336,12 @@ def _infer_extents(graph: ir.Graph, settle: Settle) -> None:
             result.type = kind
             if constants is not None:
                 result.shape = ir.Shape(list(constants[place].shape))
+
+
+def _multiply(extents: Extents) -> int | None:
+    """The number of elements; None where a run tells it."""
+    known = [extent for extent in extents if isinstance(extent, int)]
+    return math.prod(known) if len(known) == len(extents) else None
 
 
 def _iterate_values(graph: ir.Graph) -> Iterator[ir.Value]:

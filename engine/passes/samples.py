@@ -1,0 +1,295 @@
+"""Where the samples of a batch stand in each value of a graph, and what its constants say of their number.
+
+Nodes are gone over in their order with the inferred shapes of one batch and of another: the axis whose extent differs
+has the samples. Constants that say a shape are said anew. A reshape may leave it open on which axis the samples stand
+then; the choices are tried in turn, as what reads the result tells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from ..base.startup import dataclass, field, replace
+from ..dialects.inference import InferenceError, infer, make_shape
+from ..dialects.operators import Dialect, OperatorSpec, get_option
+from .known import PARTS
+
+Shape = tuple[int, ...]
+
+#: an end that no axis has
+_END = np.iinfo(np.int64).max
+#: how often a node is looked at in the mean before the search for places ends
+_VISITS = 20
+#: what ops.yaml says of an operator that reads the extents of its operand and no elements
+_EXTENTS = "extents"
+
+
+class Forbidden(Exception):
+    """A node that does not take another number of samples, and why."""
+
+    def __init__(self, node: ir.Node, why: str) -> None:
+        super().__init__(why)
+        self.node, self.why = node, why
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The axis with the samples: `before` times all of them, each with `after` elements along it."""
+
+    axis: int
+    before: int = 1
+    after: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The shapes of values, and the operands, by their nodes and places, that are constant."""
+
+    shapes: Mapping[ir.Value, Shape | None] = field(default_factory=dict)
+    constants: Mapping[tuple[ir.Node, int], ir.TensorProtocol] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The number of samples before, the one to be had, None where a run tells it, and one to infer shapes with."""
+
+    old: int
+    new: int | None
+    tried: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Extents with the number of samples at a place, read in a run from a value along an axis; a constant is to be
+    repeated to them where it is one that `repeats`."""
+
+    extents: Shape
+    place: int
+    value: ir.Value
+    axis: int
+    repeats: bool
+
+
+class Samples:
+    """The places of samples in the values of a graph, found out from those of its inputs.
+
+    `known` is of values with the old number of samples. `places` has what was found, `changes` the constants to be put
+    in the place of operands, `counted` the extents that a run tells. Raises Forbidden with the first node that does not
+    take another number.
+    """
+
+    def __init__(
+        self,
+        graph: ir.Graph,
+        dialect: Dialect,
+        opset: int,
+        sizes: Sizes,
+        known: Known,
+        inputs: Sequence[ir.Value],
+    ) -> None:
+        self._dialect, self._opset, self._sizes = dialect, opset, sizes
+        self._shapes, self._constants = known.shapes, known.constants
+        self.places: dict[ir.Value, Place] = {}
+        self.changes: dict[tuple[ir.Node, int], np.ndarray] = {}
+        self.counted: dict[tuple[ir.Node, int], Counted] = {}
+        for value in inputs:
+            self._put(value, Place(0))
+        self._search(list(graph))
+
+    def _search(self, nodes: Sequence[ir.Node]) -> None:
+        choices: dict[int, list[Place]] = {}
+        first: Forbidden | None = None
+        number, visits = 0, 0
+        while number < len(nodes):
+            visits += 1
+            try:
+                self._follow(nodes[number], number, choices)
+                number += 1
+            except Forbidden as error:
+                first = first or error
+                while choices and len(choices[max(choices)]) < 2:
+                    del choices[max(choices)]
+                if not choices or visits > _VISITS * len(nodes):
+                    raise first from None
+                number = max(choices)
+                choices[number].pop(0)
+
+    def _follow(self, node: ir.Node, number: int, choices: dict[int, list[Place]]) -> None:
+        """Find the places of samples in the results of a node; `choices` has those still to be tried at a reshape."""
+        for result in node.outputs:
+            self.places.pop(result, None)
+            shape = self._shapes.get(result)
+            result.shape = None if shape is None else make_shape(shape)
+        for place in range(len(node.inputs)):
+            self.changes.pop((node, place), None)
+            self.counted.pop((node, place), None)
+        carriers = [(value, self.places[value]) for value in node.inputs if value is not None and value in self.places]
+        spec = self._dialect.find_operator(node.op_type, self._opset) if carriers else None
+        if not carriers or (spec is not None and spec.facts.quantization == _EXTENTS):
+            return
+        if spec is None or spec.domain != node.domain:
+            raise Forbidden(node, "nothing is known of it")
+        (value, found), *_ = carriers
+        read, shape = self._shapes.get(value), self._shapes.get(node.outputs[0])
+        if read is None or shape is None:
+            return  # a run tells
+        facts = spec.facts
+        if facts.regroups and facts.extents and value is node.inputs[0]:
+            if number not in choices:
+                choices[number] = self._list_places(read, shape, found)
+            if not choices[number]:
+                raise Forbidden(node, f"it makes a value of the shape {[*shape]} whatever its operand is")
+            self._regroup(node, spec, shape, choices[number][0])
+        elif facts.broadcasts and facts.extents and value is node.inputs[0]:
+            self._broadcast(node, spec, replace(found, axis=found.axis + len(shape) - len(read)))
+        elif self._restate(node, spec, value, shape):
+            self._put(node.outputs[0], found)
+        else:
+            self._infer(node, spec, [place for _, place in carriers], [self._shapes[one] for one, _ in carriers])
+
+    def _put(self, value: ir.Value, place: Place) -> None:
+        shape = self._shapes.get(value)
+        if shape is not None:
+            extents = list(shape)
+            extents[place.axis] = place.before * self._sizes.tried * place.after
+            value.shape = make_shape(tuple(extents))
+            self.places[value] = place
+
+    def _list_places(self, read: Shape, shape: Shape, found: Place) -> list[Place]:
+        """Where the samples may stand once elements in their order have another shape."""
+        ahead = math.prod(read[: found.axis]) * found.before
+        places = []
+        for axis, extent in enumerate(shape):
+            before, rest = divmod(ahead, math.prod(shape[:axis]) or 1)
+            after, part = divmod(extent, before * self._sizes.old or 1)
+            if not rest and not part and after:
+                places.append(Place(axis, before, after))
+        return sorted(places, key=lambda place: (place.before > 1, place.after > 1))
+
+    def _regroup(self, node: ir.Node, spec: OperatorSpec, shape: Shape, found: Place) -> None:
+        at, said = self._read(node, spec, next(iter(spec.facts.extents)))
+        if said is not None:
+            extents = [*shape]
+            extents[found.axis] = -1 if self._sizes.new is None else found.before * self._sizes.new * found.after
+            self.changes[node, at] = np.array(extents, said.dtype)
+        self._put(node.outputs[0], found)
+
+    def _broadcast(self, node: ir.Node, spec: OperatorSpec, found: Place) -> None:
+        at, said = self._read(node, spec, next(iter(spec.facts.extents)))
+        axis = found.axis - len(self._shapes[node.outputs[0]] or ())
+        if said is not None and len(said) >= -axis:
+            self.changes[node, at] = said.copy()
+            self.changes[node, at][axis] = 1  # as many as the operand has
+        self._put(node.outputs[0], found)
+
+    def _restate(self, node: ir.Node, spec: OperatorSpec, value: ir.Value, shape: Shape) -> bool:
+        """Let constants of a node whose result has the samples on the same axis follow them; False where none do."""
+        if spec.facts.joins is not None and self._join(node, spec, value, shape):
+            return True
+        if spec.facts.span and self._span(node, spec, value):
+            return True
+        return bool(spec.facts.extents) and self._state_extents(node, spec, value, shape)
+
+    def _join(self, node: ir.Node, spec: OperatorSpec, value: ir.Value, shape: Shape) -> bool:
+        """Repeat constants that stand beside each sample; False where values are joined along the samples' axis."""
+        axis, found = int(get_option(node, spec.options[f"{spec.facts.joins}"])) % len(shape), self.places[value]
+        if axis == found.axis:
+            return False
+        for at, operand in enumerate(node.inputs):
+            if operand is None or operand in self.places:
+                continue
+            tensor = self._constants.get((node, at))
+            if tensor is None:
+                raise Forbidden(node, f"it joins {operand.name}, which does not follow the samples")
+            extents, new = tuple(tensor.shape.numpy()), self._sizes.new
+            if new is None and self._can_count(found) and extents[found.axis] == 1:
+                self.counted[node, at] = Counted(extents, found.axis, value, found.axis, repeats=True)
+            elif new is not None and new % self._sizes.old == 0 and found.before == 1:
+                self.changes[node, at] = np.concatenate([tensor.numpy()] * (new // self._sizes.old), found.axis)
+            else:
+                raise Forbidden(node, f"it joins a constant of the shape {[*extents]} with each sample")
+        return True
+
+    def _can_count(self, found: Place) -> bool:
+        """Whether a run can tell the number of samples from a value."""
+        return found.before == found.after == 1 and self._opset >= PARTS
+
+    def _span(self, node: ir.Node, spec: OperatorSpec, value: ir.Value) -> bool:
+        """Let a part that has all samples have them all again; False where other axes alone are cut."""
+        (_, starts), (at, ends), (_, steps), (_, axes) = (self._read(node, spec, name) for name in spec.facts.span)
+        read, found = self._shapes[value] or (), self.places[value]
+        if starts is None or ends is None:
+            return False
+        listed = [axis % len(read) for axis in (range(len(starts)) if axes is None else axes.tolist())]
+        if found.axis not in listed:
+            return False
+        place = listed.index(found.axis)
+        if starts[place] != 0 or ends[place] < read[found.axis] or (steps is not None and steps[place] != 1):
+            raise Forbidden(node, "it takes a part of the samples")
+        self.changes[node, at] = ends.copy()
+        self.changes[node, at][place] = min(_END, np.iinfo(ends.dtype).max)
+        return True
+
+    def _state_extents(self, node: ir.Node, spec: OperatorSpec, value: ir.Value, shape: Shape) -> bool:
+        """Let a constant with all extents of the result say the new number of samples; False where there is none."""
+        found = self.places[value]
+        for name in spec.facts.extents:
+            at, said = self._read(node, spec, name)
+            if said is None or len(said) != len(shape):
+                continue
+            if self._sizes.new is not None:
+                self.changes[node, at] = said.copy()
+                self.changes[node, at][found.axis] = found.before * self._sizes.new * found.after
+            elif self._can_count(found):
+                self.counted[node, at] = Counted(tuple(said.tolist()), found.axis, value, found.axis, repeats=False)
+            else:
+                raise Forbidden(node, f"{name} says how many samples there are")
+            return True
+        return False
+
+    def _read(self, node: ir.Node, spec: OperatorSpec, name: str) -> tuple[int, np.ndarray | None]:
+        """The place of an operand and its elements as a list, None where it is not there or no constant."""
+        at = next((place for place, operand in enumerate(spec.operands) if operand.name == name), len(node.inputs))
+        tensor = self._constants.get((node, at))
+        return at, None if tensor is None else tensor.numpy().ravel()
+
+    def _infer(self, node: ir.Node, spec: OperatorSpec, places: Sequence[Place], read: Sequence[Shape | None]) -> None:
+        """Find the axis whose extent another number of samples changes."""
+        try:
+            inferred = infer(node, self._opset)
+        except InferenceError as error:
+            raise Forbidden(node, f"{error}") from error
+        carried = False
+        for result, one in zip(node.outputs, inferred, strict=True):
+            shape = self._shapes.get(result)
+            if shape is None or one.shape is None or len(one.shape) != len(shape):
+                carried = True  # a run tells
+                continue
+            known = [axis for axis, new in enumerate(one.shape) if isinstance(new, int)]
+            changed = [axis for axis in known if one.shape[axis] != shape[axis]]
+            if not changed and len(known) < len(shape):
+                # Extents that are computed; what is as long as it was along the samples' axis has them there.
+                for place, extents in zip(places, read, strict=True):
+                    if extents and len(extents) == len(shape) and extents[place.axis] == shape[place.axis]:
+                        self._put(result, place)
+                carried = True
+            if not changed:
+                continue
+            [axis, *others] = changed
+            old, new = shape[axis], one.shape[axis]
+            if others or not isinstance(new, int) or new * self._sizes.old != old * self._sizes.tried:
+                raise Forbidden(node, f"it makes a value of the shape {[*one.shape]} of {self._sizes.tried} samples")
+            alike = (p for p, extents in zip(places, read, strict=True) if extents and extents[p.axis] == old)
+            kept = next(alike, Place(axis) if old == self._sizes.old else None)
+            if kept is None and "view" in spec.traits and read[0] is not None:
+                kept = next((p for p in self._list_places(read[0], shape, places[0]) if p.axis == axis), None)
+            if kept is None:
+                raise Forbidden(node, "it puts the samples together with others")
+            self._put(result, replace(kept, axis=axis))
+            carried = True
+        if not carried and any(result.uses() or result.is_graph_output() for result in node.outputs):
+            raise Forbidden(node, "it puts the samples together")

@@ -1,0 +1,130 @@
+"""ONNX models of one sample that are given a batch compute for each sample what they computed for one."""
+
+from __future__ import annotations
+
+import nnrewrite
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+
+ATTENTION = """
+  t = Transpose <perm = [1, 0, 2]> (x)
+  s = Constant <value_ints = [5, 4, 2]> ()
+  h = Reshape(t, s)
+  q = Transpose <perm = [1, 0, 2]> (h)
+  k = Transpose <perm = [1, 2, 0]> (h)
+  p = MatMul(q, k)
+  a = Softmax <axis = -1> (p)
+  v = MatMul(a, q)
+  b = Transpose <perm = [1, 0, 2]> (v)
+  r = Constant <value_ints = [5, 8]> ()
+  c = Reshape(b, r)
+  d = MatMul(c, w)
+  u = Constant <value_ints = [5, 1, 8]> ()
+  e = Reshape(d, u)
+  y = Transpose <perm = [1, 0, 2]> (e)
+"""
+WINDOWS = """
+  s = Constant <value_ints = [1, 2, 2, 2, 2, 3]> ()
+  a = Reshape(x, s)
+  b = Transpose <perm = [0, 1, 3, 2, 4, 5]> (a)
+  r = Constant <value_ints = [4, 4, 3]> ()
+  c = Reshape(b, r)
+  m = ReduceMean <axes = [1], keepdims = 1> (c)
+  d = Sub(c, m)
+  e = Reshape(d, s)
+  f = Transpose <perm = [0, 1, 3, 2, 4, 5]> (e)
+  u = Constant <value_ints = [1, 4, 4, 3]> ()
+  y = Reshape(f, u)
+"""
+TOKEN = """
+  s = Constant <value_ints = [1, 1, 8]> ()
+  o = Constant <value_floats = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]> ()
+  t = Reshape(o, s)
+  n = Expand(t, s)
+  j = Concat <axis = 1> (n, x)
+  f = Flatten <axis = 1> (j)
+  r = Constant <value_ints = [1, 6, 8]> ()
+  y = Reshape(f, r)
+"""
+PART = """
+  b = Constant <value_ints = [0, 1, 0]> ()
+  e = Constant <value_ints = [1, 4, 8]> ()
+  c = Slice(x, b, e)
+  s = Constant <value_ints = [1, 3, 8]> ()
+  y = Expand(c, s)
+"""
+SIZES = """
+  z = Constant <value_ints = [1, 3, 8, 8]> ()
+  t = Transpose <perm = [0, 3, 1, 2]> (x)
+  y = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> (t, , , z)
+"""
+
+
+def write(nodes: str, *shape: int) -> bytes:
+    """A model of a graph from `x` to `y`, with a matrix `w`."""
+    text = f"""<ir_version: 8, opset_import: ["": 17]> net (float[{", ".join(map(str, shape))}] x) => (float[] y)
+      <float[8, 8] w = {{{", ".join(f"{one:.3f}" for one in noise(64))}}}> {{ {nodes} }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.output[0].ClearField("type")
+    return bytes(model.SerializeToString())
+
+
+def noise(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+
+
+def run(model: bytes, x: np.ndarray) -> np.ndarray:
+    return np.asarray(onnxruntime.InferenceSession(model).run(None, {"x": x})[0])
+
+
+@pytest.mark.parametrize("batch", [3, "dynamic"])
+@pytest.mark.parametrize(
+    ("nodes", "shape"),
+    [(ATTENTION, (1, 5, 8)), (WINDOWS, (1, 4, 4, 3)), (TOKEN, (1, 5, 8)), (PART, (1, 5, 8)), (SIZES, (1, 4, 4, 3))],
+    ids=["heads behind the sequence", "windows", "a token for each sample", "a part of all axes", "sizes"],
+)
+def test_each_sample_is_computed_as_one_was(nodes: str, shape: tuple[int, ...], batch: int | str) -> None:
+    source = write(nodes, *shape)
+    made = nnrewrite.rewrite(source, to="onnx", batch=batch).model.SerializeToString()
+    x = noise(3, *shape[1:])
+    wanted = np.concatenate([run(source, x[number : number + 1]) for number in range(3)])
+    np.testing.assert_allclose(run(made, x), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ("z = Constant <value_ints = [0]> () y = ReduceSum <keepdims = 0> (x, z)", "puts the samples together"),
+        ("z = Constant <value_int = 0> () y = Gather <axis = 0> (x, z)", "puts the samples together"),
+        (
+            "o = Constant <value_ints = [0]> () e = Constant <value_ints = [1]> () s = Constant <value_ints = [-1]> ()"
+            " y = Slice(x, o, e, o, s)",
+            "takes a part of the samples",
+        ),
+        ("s = Constant <value_ints = [5, 8]> () h = Reshape(x, s) t = Transpose(h) y = MatMul(h, t)", "forbids"),
+    ],
+)
+def test_what_mixes_samples_is_named(nodes: str, message: str) -> None:
+    with pytest.raises(nnrewrite.RewriteError, match=message):
+        nnrewrite.rewrite(write(nodes, 1, 5, 8), to="onnx", batch=2)
+
+
+def test_an_unnamed_free_extent_is_a_batch() -> None:
+    model = onnx.ModelProto.FromString(write("y = Relu(x)", 1, 8))
+    model.graph.input[0].type.tensor_type.shape.dim[0].Clear()
+    made = nnrewrite.rewrite(model.SerializeToString(), to="onnx", batch=2).model
+    assert made.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
+
+
+def test_the_search_for_places_ends() -> None:
+    turns = "".join(
+        f"s{n} = Constant <value_ints = [1, 1, 1, 4, 2]> () a{n} = Reshape({'x' if not n else f'b{n - 1}'}, s{n})"
+        f" b{n} = Relu(a{n}) "
+        for n in range(40)
+    )
+    source = write(f"{turns} z = Constant <value_ints = [0, 1, 2, 3, 4]> () y = ReduceSum(b39, z)", 1, 8)
+    with pytest.raises(nnrewrite.RewriteError, match="puts the samples together"):
+        nnrewrite.rewrite(source, to="onnx", batch=2)
