@@ -228,7 +228,7 @@ class _Reader:
             for result in node.outputs:
                 result.shape = None
         elif spec is not None and spec.facts.layout == "transparent" and len(operands) == len(results) == 1:
-            _free_extents(node)
+            _forget_extents(node)
         if other:
             node.meta.update(other)
         mutating = record["mutating_variable_inputs"]
@@ -296,7 +296,7 @@ class _Reader:
         return Signature(key, index, sides[0], sides[1])
 
 
-def _free_extents(node: ir.Node) -> None:
+def _forget_extents(node: ir.Node) -> None:
     """Make extents of a result unknown that are of its one operand; tools that put in nodes write those of one run."""
     [operand], [result] = node.inputs, node.outputs
     if operand is None or operand.shape is None or result.shape is None or len(operand.shape) != len(result.shape):

@@ -101,6 +101,7 @@ class Samples:
         self._search(list(graph))
 
     def _search(self, nodes: Sequence[ir.Node]) -> None:
+        """Follow the nodes; where one objects, go back to the last reshape with a place that was not tried."""
         choices: dict[int, list[Place]] = {}
         first: Forbidden | None = None
         number, visits = 0, 0
@@ -124,9 +125,9 @@ class Samples:
             self.places.pop(result, None)
             shape = self._shapes.get(result)
             result.shape = None if shape is None else make_shape(shape)
-        for place in range(len(node.inputs)):
-            self.changes.pop((node, place), None)
-            self.counted.pop((node, place), None)
+        for at in range(len(node.inputs)):
+            self.changes.pop((node, at), None)
+            self.counted.pop((node, at), None)
         carriers = [(value, self.places[value]) for value in node.inputs if value is not None and value in self.places]
         spec = self._dialect.find_operator(node.op_type, self._opset) if carriers else None
         if not carriers or (spec is not None and spec.facts.quantization == _EXTENTS):
@@ -145,13 +146,14 @@ class Samples:
                 raise Forbidden(node, f"it makes a value of the shape {[*shape]} whatever its operand is")
             self._regroup(node, spec, shape, choices[number][0])
         elif facts.broadcasts and facts.extents and value is node.inputs[0]:
-            self._broadcast(node, spec, replace(found, axis=found.axis + len(shape) - len(read)))
+            self._broadcast(node, spec, read[found.axis], replace(found, axis=found.axis + len(shape) - len(read)))
         elif self._restate(node, spec, value, shape):
             self._put(node.outputs[0], found)
         else:
             self._infer(node, spec, [place for _, place in carriers], [self._shapes[one] for one, _ in carriers])
 
     def _put(self, value: ir.Value, place: Place) -> None:
+        """Let a value of a known shape have the samples at a place."""
         shape = self._shapes.get(value)
         if shape is not None:
             extents = list(shape)
@@ -171,6 +173,7 @@ class Samples:
         return sorted(places, key=lambda place: (place.before > 1, place.after > 1))
 
     def _regroup(self, node: ir.Node, spec: OperatorSpec, shape: Shape, found: Place) -> None:
+        """Say the new shape of a reshape that has the samples at a place, in a constant."""
         at, said = self._read(node, spec, next(iter(spec.facts.extents)))
         if said is not None:
             extents = [*shape]
@@ -178,9 +181,13 @@ class Samples:
             self.changes[node, at] = np.array(extents, said.dtype)
         self._put(node.outputs[0], found)
 
-    def _broadcast(self, node: ir.Node, spec: OperatorSpec, found: Place) -> None:
+    def _broadcast(self, node: ir.Node, spec: OperatorSpec, extent: int, found: Place) -> None:
+        """Say that the result has as many samples as the operand, whose axis had an extent, in a constant shape."""
         at, said = self._read(node, spec, next(iter(spec.facts.extents)))
-        axis = found.axis - len(self._shapes[node.outputs[0]] or ())
+        shape = self._shapes[node.outputs[0]] or ()
+        axis = found.axis - len(shape)
+        if shape[axis] != extent:
+            raise Forbidden(node, "it repeats the samples")
         if said is not None and len(said) >= -axis:
             self.changes[node, at] = said.copy()
             self.changes[node, at][axis] = 1  # as many as the operand has
@@ -190,7 +197,7 @@ class Samples:
         """Let constants of a node whose result has the samples on the same axis follow them; False where none do."""
         if spec.facts.joins is not None and self._join(node, spec, value, shape):
             return True
-        if spec.facts.span and self._span(node, spec, value):
+        if spec.facts.span and self._extend_part(node, spec, value):
             return True
         return bool(spec.facts.extents) and self._state_extents(node, spec, value, shape)
 
@@ -200,6 +207,8 @@ class Samples:
         if axis == found.axis:
             return False
         for at, operand in enumerate(node.inputs):
+            if operand is not None and self.places.get(operand, found) != found:
+                raise Forbidden(node, "it joins values that have the samples in different places")
             if operand is None or operand in self.places:
                 continue
             tensor = self._constants.get((node, at))
@@ -218,7 +227,7 @@ class Samples:
         """Whether a run can tell the number of samples from a value."""
         return found.before == found.after == 1 and self._opset >= PARTS
 
-    def _span(self, node: ir.Node, spec: OperatorSpec, value: ir.Value) -> bool:
+    def _extend_part(self, node: ir.Node, spec: OperatorSpec, value: ir.Value) -> bool:
         """Let a part that has all samples have them all again; False where other axes alone are cut."""
         (_, starts), (at, ends), (_, steps), (_, axes) = (self._read(node, spec, name) for name in spec.facts.span)
         read, found = self._shapes[value] or (), self.places[value]
@@ -259,6 +268,11 @@ class Samples:
 
     def _infer(self, node: ir.Node, spec: OperatorSpec, places: Sequence[Place], read: Sequence[Shape | None]) -> None:
         """Find the axis whose extent another number of samples changes."""
+        for option in (name for name, kind in spec.facts.remap.items() if kind == "axis" and not spec.facts.along):
+            _, said = self._read(node, spec, option)
+            axes = get_option(node, spec.options[option]) if option in spec.options else said
+            if axes is not None and places[0].axis in np.ravel(axes) % len(read[0] or (0,)):
+                raise Forbidden(node, "it works along the samples")
         try:
             inferred = infer(node, self._opset)
         except InferenceError as error:

@@ -98,13 +98,20 @@ def test_each_sample_is_computed_as_one_was(nodes: str, shape: tuple[int, ...], 
     ("nodes", "message"),
     [
         ("z = Constant <value_ints = [0]> () y = ReduceSum <keepdims = 0> (x, z)", "puts the samples together"),
-        ("z = Constant <value_int = 0> () y = Gather <axis = 0> (x, z)", "puts the samples together"),
+        ("z = Constant <value_int = 0> () y = Gather <axis = 0> (x, z)", "works along the samples"),
         (
             "o = Constant <value_ints = [0]> () e = Constant <value_ints = [1]> () s = Constant <value_ints = [-1]> ()"
             " y = Slice(x, o, e, o, s)",
             "takes a part of the samples",
         ),
         ("s = Constant <value_ints = [5, 8]> () h = Reshape(x, s) t = Transpose(h) y = MatMul(h, t)", "forbids"),
+        ("s = Constant <value_ints = [40]> () h = Reshape(x, s) y = Softmax <axis = 0> (h)", "works along the samples"),
+        ("s = Constant <value_ints = [3, 5, 8]> () y = Expand(x, s)", "repeats the samples"),
+        (
+            "s = Constant <value_ints = [8, 5, 1]> () h = Reshape(x, s) t = Transpose <perm = [2, 1, 0]> (x)"
+            " y = Concat <axis = 1> (h, t)",
+            "forbids",
+        ),
     ],
 )
 def test_what_mixes_samples_is_named(nodes: str, message: str) -> None:
