@@ -177,7 +177,7 @@ class Resizing:
             node.replace_input_with(place, _count(node, place, counted, module))
         for value, found in samples.places.items():
             if found == Place(0) and not value.is_graph_input():
-                self._carrying[value] = self._was[value.name or ""] = old
+                self._carrying[value] = old
 
     def _run(self, graph: ir.Graph, shapes: Mapping[ir.Value, Shape | None]) -> None:
         """Follow the batch through a graph, and through those that its nodes call, once each."""
