@@ -152,9 +152,10 @@ class Runtime:
     def find_element_type(self, name: str) -> str:
         """The element type of an input, as numpy calls it; raises VerificationError for what is no tensor."""
         said = str(self._inputs[name].type)
-        if not said.startswith("tensor("):
+        kind = _TYPES.get(said[7:-1], said[7:-1])
+        if not said.startswith("tensor(") or kind not in np.sctypeDict:
             raise VerificationError(f"input {name} is a {said}: such inputs cannot be drawn")
-        return _TYPES.get(said[7:-1], said[7:-1])
+        return kind
 
     def read_shape(self, name: str) -> tuple[Any, ...]:
         """The extents of an input in the original's order of axes, words for those that are not static."""

@@ -38,6 +38,16 @@ MODELS = {
         """l = Constant<value_int = -1>() y = Gather<axis = 1>(x, l)
         i = Constant<value_ints = [-2, 0]>() z = Gather<axis = 1>(x, i)""",
     ),
+    "places that are computed, from the end of any number": (
+        "float[b, n, 3] x",
+        "y z w",
+        """m = Constant<value_floats = [-1.0, 1.0]>() s = ReduceSum<keepdims = 0>(x) t = Sub(s, s) v = Add(m, t)
+        i = Cast<to = 7>(v) y = Gather<axis = 1>(x, i) p = Constant<value_ints = [2, 1]>() j = Reshape(i, p)
+        a = Transpose<perm = [1, 0, 2]>(x) z = GatherND(a, j) r = Transpose<perm = [0, 2, 1]>(x)
+        q = Constant<value_ints = [1, 1, 2]>() g = Reshape(i, q) c = Shape<start = 0, end = 1>(x)
+        k = Constant<value_ints = [3, 2]>() h = Concat<axis = 0>(c, k) e = Expand(g, h)
+        w = GatherElements<axis = 2>(r, e)""",
+    ),
     "some of a sequence of any length": (
         "float[b, n] x",
         "y z",

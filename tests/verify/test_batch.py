@@ -1,11 +1,13 @@
-"""Models that were given a batch are compared with originals that take one sample at a time."""
+"""Models that were given a batch, or another layout, are compared with originals as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import nnrewrite
 import numpy as np
+import onnx.parser
 import pytest
 from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import Interpreter, Kernels, Tensor, compare_models
@@ -40,6 +42,17 @@ def test_an_original_without_a_form_for_several_samples_is_run_for_each(single: 
     assert compare_models(source, read_bytes(nnrewrite.rewrite(wide).encoded)).passed
     negated = single("NEG", {"x": (F32, [2, 2, 3])}, [(F32, [2, 2, 3])])
     assert not compare_models(source, read_bytes(nnrewrite.rewrite(negated).encoded)).passed
+
+
+@pytest.mark.parametrize("target", [".tflite", ".onnx"])
+def test_results_in_another_layout_are_compared_as_the_original_has_them(tmp_path: Path, target: str) -> None:
+    pytest.importorskip("ai_edge_litert")
+    text = """<ir_version: 8, opset_import: ["": 18]> net (float[1, 2, 3, 4] x) => (float[1, 2, 3, 4] y)
+      { y = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x) }"""
+    source = onnx.parser.parse_model(text).SerializeToString()
+    made = tmp_path / f"made{target}"
+    nnrewrite.rewrite(source, to=target, layout="target").save(made)
+    assert compare_models(source, made).passed
 
 
 @pytest.mark.parametrize("kernels", list(Kernels))

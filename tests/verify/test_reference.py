@@ -35,6 +35,15 @@ def test_another_function_is_different() -> None:
     assert not compare_models(model("Relu", [4, 4]), model("Abs", [4, 4])).passed
 
 
+def test_inputs_of_types_that_numpy_has_not_are_named() -> None:
+    small = onnx.ModelProto.FromString(model("Identity", [4]))
+    for value in (*small.graph.input, *small.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT8E5M2
+    small.opset_import[0].version = 19
+    with pytest.raises(VerificationError, match=r"input x is a tensor\(float8e5m2\): such inputs cannot be drawn"):
+        compare_models(small.SerializeToString(), small.SerializeToString())
+
+
 def test_an_original_that_does_not_load_is_no_verdict() -> None:
     broken = onnx.ModelProto.FromString(model("Relu", [4]))
     broken.graph.node[0].op_type = "Rilu"
