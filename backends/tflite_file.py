@@ -49,6 +49,7 @@ def encode(output: Output, recorded: bool = True) -> Encoded:
     """
     graph = output.graph
     model = ir.Model(graph, ir_version=10)
+    _name_results(graph, output.names)
     named = {value.name or "": value.name or "" for value in graph.inputs}
     results = {name: value.name or "" for name, value in zip(output.names, graph.outputs, strict=True)}
     model.meta["signatures"] = (Signature("serving_default", 0, named, results),)
@@ -62,6 +63,16 @@ def encode(output: Output, recorded: bool = True) -> Encoded:
             model.meta["signatures"] = tuple(_update_signature(one, named, results) for one in around["signatures"])
     catalogue = Catalogue({output.dialect.name: output.dialect})
     return Encoded(list(tflite_writer.write_parts(model, catalogue, recorded=recorded)))
+
+
+def _name_results(graph: ir.Graph, names: Sequence[str]) -> None:
+    """Give results of nodes the names that outputs are to have, where no other value has them."""
+    nodes = [value.name for node in graph for value in node.outputs]
+    taken = {*nodes, *graph.initializers, *(value.name for value in graph.inputs)}
+    for name, value in zip(names, graph.outputs, strict=True):
+        if name not in taken and value.producer() is not None and value.name not in names:
+            value.name = name
+            taken.add(name)
 
 
 def _update_signature(signature: Signature, named: Mapping[str, str], results: Mapping[str, str]) -> Signature:
