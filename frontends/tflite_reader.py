@@ -303,6 +303,7 @@ def _forget_extents(node: ir.Node) -> None:
         return
     known = [isinstance(extent, int) for extent in operand.shape]
     if not all(known):
-        result.meta["static_shape"] = tuple(result.shape.numpy())
+        if result.shape.is_static():
+            result.meta["static_shape"] = tuple(result.shape.numpy())
         extents = zip(result.shape, known, strict=True)
         result.shape = ir.Shape([extent if is_known else None for extent, is_known in extents])
