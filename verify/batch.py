@@ -38,7 +38,7 @@ def find_batch(one: Signature, several: Signature) -> Batch | None:
 
 
 @dataclass(frozen=True, slots=True)
-class OneByOne:
+class BatchedWorker:
     """Models that are called several times for a batch, with as many samples as they are made for.
 
     It raises what its worker raises, and InterpreterError for a result that cannot be put together.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ _START = f"{LAYOUT}."
 class Layouts:
     """For inputs and outputs by their names the letters of their axes before and after."""
 
-    axes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    axes: Mapping[str, tuple[str, str]]
 
     def is_turned(self, name: str) -> bool:
         """Whether the axes of an input or output stand in another order than the original's."""

@@ -11,7 +11,7 @@ from ..engine.base.errors import VerificationError
 from ..frontends.source import Source as Given
 from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
-from .batch import OneByOne, find_batch
+from .batch import BatchedWorker, find_batch
 from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance
 from .formats import INTERPRETED, REFERENCE, find_format
 from .frames import Array
@@ -29,7 +29,7 @@ from .signature import Signed
 # asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
 ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
 
-Worker = Interpreter | Signed | Reference | OneByOne
+Worker = Interpreter | Signed | Reference | BatchedWorker
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +116,23 @@ def compare_models(
         if problems := _compare_interfaces(described, runtime):
             return Verification((), problems, seed=seed)
         resized = resize_inputs(described, runtime)
-        asked = Asked(runtime, target, seed, samples, inputs, precise)
+        candidate = Candidate(runtime, target, seed, samples, inputs, precise)
         batch = find_batch(described, resized)
         if batch is None:
-            return _compare_runs(worker, source, resized, asked)
+            return _compare_runs(worker, source, resized, candidate)
         # Not each graph has a form for several samples, and what it makes of them is not what calls for each make.
-        one_by_one = OneByOne(worker, batch)
+        batched = BatchedWorker(worker, batch)
         try:
-            found = _compare_runs(worker, source, resized, asked)
+            found = _compare_runs(worker, source, resized, candidate)
         except VerificationError:
-            return _compare_runs(one_by_one, source, resized, asked)
-        if not found.passed and (other := _compare_runs(one_by_one, source, resized, asked)).passed:
+            return _compare_runs(batched, source, resized, candidate)
+        if not found.passed and (other := _compare_runs(batched, source, resized, candidate)).passed:
             return other
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Candidate:
     """A model to be compared, as it runs and as a file, and on which inputs."""
 
     runtime: Runtime | Interpreted
@@ -143,11 +143,11 @@ class Asked:
     precise: bool
 
 
-def _compare_runs(worker: Worker, source: Source, described: Signature, asked: Asked) -> Verification:
+def _compare_runs(worker: Worker, source: Source, described: Signature, candidate: Candidate) -> Verification:
     """Run both models on what inputs the original takes, and compare their outputs; raises as `compare_models` does."""
-    runtime, seed = asked.runtime, asked.seed
+    runtime, seed = candidate.runtime, candidate.seed
     facade = Adapter(runtime, described)
-    draws = draw(described.inputs, seed, asked.samples) if asked.inputs is None else [asked.inputs]
+    draws = draw(described.inputs, seed, candidate.samples) if candidate.inputs is None else [candidate.inputs]
     unquantized = False
     if runtime.unquantized:
         draws = [[facade.convert_inputs(sample) for sample in feeds] for feeds in draws]
@@ -157,7 +157,7 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, asked: A
         facade = Adapter(runtime, described)
     started = time.perf_counter()
     feeds, expected, remarks = _find_first(worker, source, draws)
-    if asked.inputs is None and not runtime.unquantized:
+    if candidate.inputs is None and not runtime.unquantized:
         made_shapes = [runtime.read_shape(name) for name in runtime.inputs]
         shapes = zip(_list_shapes(worker, source), made_shapes, strict=True)
         others = list_other_sizes(described.inputs, shapes, feeds[0])
@@ -170,8 +170,8 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, asked: A
     target_seconds = (time.perf_counter() - started) / len(feeds)
     comparisons = _judge(worker, source, described, feeds, expected, actual, remarks)
     seconds = round(source_seconds, 4), round(target_seconds, 4)
-    passed = asked.precise or all(one.verdict.passed for one in comparisons)
-    saturation = "" if passed or isinstance(runtime, Interpreted) else explain_saturation(asked.target)
+    passed = candidate.precise or all(one.verdict.passed for one in comparisons)
+    saturation = "" if passed or isinstance(runtime, Interpreted) else explain_saturation(candidate.target)
     return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized, saturation)
 
 
@@ -249,6 +249,7 @@ def _add_other_sizes(
 
 
 def _run_target(facade: Adapter, sample: Sequence[Array]) -> list[Array]:
+    """Run the model that was made; raises VerificationError with the shapes of the sample where it fails."""
     try:
         return facade.run(sample)
     except VerificationError as error:

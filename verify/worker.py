@@ -77,10 +77,14 @@ def _read_metadata(model: str | Array) -> dict[str, str]:
 
     data = np.memmap(model, np.uint8, "r") if isinstance(model, str) else model
     root = schema.Model.GetRootAs(data)
-    entries = [root.Metadata(place) for place in range(root.MetadataLength())]
-    contents = {entry.Name().decode(): root.Buffers(entry.Buffer()).DataAsNumpy() for entry in entries}
-    texts = {name: bytes(content) for name, content in contents.items() if not isinstance(content, int)}
-    return {name: text.decode() for name, text in texts.items() if text.isascii()}
+    found: dict[str, str] = {}
+    for entry in map(root.Metadata, range(root.MetadataLength())):
+        name, number = entry.Name(), entry.Buffer()
+        if name and number < root.BuffersLength() and root.Buffers(number).DataLength():
+            text = root.Buffers(number).DataAsNumpy().tobytes()
+            if name.isascii() and text.isascii():
+                found[name.decode()] = text.decode()
+    return found
 
 
 def _load_model(request: dict[str, Any], arrays: list[Array], **options: Any) -> Any:

@@ -14,7 +14,7 @@ from ..base.errors import CallError, RewriteError
 from ..base.names import Scope
 from ..base.startup import dataclass, field, replace
 from ..dialects.facts import OperatorFacts
-from ..dialects.inference import Extents, read_extents
+from ..dialects.inference import read_extents
 from ..dialects.operators import Dialect, OperatorSpec, get_option
 from ..rewrite.apply import Outcome
 from ..rewrite.rules import Settle
@@ -22,7 +22,7 @@ from ..rewrite.subgraphs import list_called
 from .base import Module, Visit
 from .fold import Fold
 from .known import make_shape_node
-from .samples import Counted, Forbidden, Known, Place, Samples, Sizes
+from .samples import Forbidden, KnownValues, Place, RunTimeExtents, SampleCounts, Samples
 
 #: what to ask for where the batch is to be known at run time only, and the name of such an extent
 DYNAMIC = "dynamic"
@@ -83,7 +83,7 @@ class Resize:
         if not self._asked:
             return
         module = replace(module, forms=self._opset)
-        self.resizing = Resizing(module, self._asked, _infer_known(module) if module.source.schemas else Known())
+        self.resizing = Resizing(module, self._asked, _infer_known(module) if module.source.schemas else KnownValues())
         if module.source is module.target and module.rules.settle is not None:
             _infer_extents(module.graph, module.rules.settle)  # nodes that no rule changes need them too
 
@@ -108,8 +108,8 @@ class Resizing:
     the new batch if they said the old one of a value that has it. All other extents are forgotten, to be inferred anew.
     """
 
-    def __init__(self, module: Module, asked: RequestedShapes, known: Known) -> None:
-        self._dialect, self._opset, self._subgraphs = module.source, module.opset, module.functions
+    def __init__(self, module: Module, asked: RequestedShapes, known: KnownValues) -> None:
+        self._dialect, self._subgraphs = module.source, module.functions
         self._asked = asked
         self._graph = graph = module.graph
         self._carrying: dict[ir.Value, int] = {}
@@ -153,7 +153,7 @@ class Resizing:
             self._carrying[value] = shape[0]
         value.shape = ir.Shape(wanted)
 
-    def _follow_samples(self, module: Module, known: Known) -> None:
+    def _follow_samples(self, module: Module, known: KnownValues) -> None:
         """Find out where the samples stand in each value, by inference, and let constants say their new number."""
         inputs, new = [value for value in self._graph.inputs if value in self._carrying], self._find_new_batch()
         resized = [(known.shapes[value] or (), read_extents(value) or ()) for value in self._graph.inputs]
@@ -163,8 +163,7 @@ class Resizing:
         number = new if isinstance(new, int) else None
         extents = {value: read_extents(value) for value in inputs}
         try:
-            sizes = Sizes(old, number, number or 2 * old)
-            samples = Samples(self._graph, self._dialect, self._opset, sizes, known, inputs)
+            samples = Samples(module, SampleCounts(old, number), known, inputs)
         except Forbidden as error:
             self._object_to(error.node, error.why)
         for value, asked in extents.items():
@@ -173,8 +172,8 @@ class Resizing:
             operand = node.inputs[place]
             assert operand is not None
             self._replace(node, place, operand, numbers)
-        for (node, place), counted in samples.counted.items():
-            node.replace_input_with(place, _count(node, place, counted, module))
+        for (node, place), wanted in samples.computed.items():
+            node.replace_input_with(place, _compute_operand(node, place, wanted, module))
         for value, found in samples.places.items():
             if found == Place(0) and not value.is_graph_input():
                 self._carrying[value] = old
@@ -272,10 +271,11 @@ class Resizing:
         for node in graph:
             spec = dialect.operators.get(node.op_type)
             if spec is not None and spec.facts.regroups and (read := node.inputs[0]) is not None:
-                before, after = (read_extents(value) or (None,) for value in (read, node.outputs[0]))
-                counts = [_multiply(extents) for extents in (before, after)]
-                if None not in counts and counts[0] != counts[1]:
-                    self._object_to(node, f"it makes a value of the shape {[*after]} whatever its operand is")
+                made = node.outputs[0]
+                before, after = _count_elements(read), _count_elements(made)
+                if before is not None and after is not None and before != after:
+                    extents = [*(read_extents(made) or ())]
+                    self._object_to(node, f"it makes a value of the shape {extents} whatever its operand is")
             for result in node.outputs:
                 old = self._was.get(result.name or "")
                 shape = read_extents(result)
@@ -289,7 +289,7 @@ class Resizing:
         raise RewriteError(f"{place} forbids the extents asked for: {why}")
 
 
-def _infer_known(module: Module) -> Known:
+def _infer_known(module: Module) -> KnownValues:
     """What inference knows of the values of a graph with the extents that the file says."""
     graph = module.graph.clone()
     nodes = list(zip(module.graph, graph, strict=True))
@@ -301,15 +301,16 @@ def _infer_known(module: Module) -> Known:
         for node, place, one in operands
         if one is not None and one.const_value is not None and not one.is_graph_input()
     }
-    return Known({value: _read_static_shape(copy) for value, copy in values}, constants)
+    return KnownValues({value: _read_static_shape(copy) for value, copy in values}, constants)
 
 
-def _count(node: ir.Node, place: int, counted: Counted, module: Module) -> ir.Value:
+def _compute_operand(node: ir.Node, place: int, wanted: RunTimeExtents, module: Module) -> ir.Value:
     """Extents with the number of samples that a run tells, or a constant operand of a node repeated to them."""
     join, named = module.source.find_role("join"), f"{node.name}/extents"
-    rank = len(read_extents(counted.value) or ())
-    shape = make_shape_node(counted.value, counted.axis, counted.axis + 1 if counted.axis + 1 < rank else None, module)
-    around = counted.extents[: counted.place], counted.extents[counted.place + 1 :]
+    end = wanted.axis + 1
+    rank = len(read_extents(wanted.value) or ())
+    shape = make_shape_node(wanted.value, wanted.axis, end if end < rank else None, module)
+    around = wanted.extents[: wanted.axis], wanted.extents[end:]
     constants = [[module.names.make_constant(np.array(part, np.int64), named)] if part else [] for part in around]
     for constant in (one for part in constants for one in part if one.graph is None):
         module.graph.register_initializer(constant)
@@ -317,7 +318,7 @@ def _count(node: ir.Node, place: int, counted: Counted, module: Module) -> ir.Va
     parts = [*front, shape.outputs[0], *back]
     joined = ir.Node(join.domain, join.name, parts, [ir.AttrInt64(f"{join.facts.joins}", 0)], num_outputs=1)
     made = [shape, joined]
-    if counted.repeats:
+    if wanted.repeats:
         broadcast = module.source.find_role("broadcast")
         operands = [node.inputs[place], joined.outputs[0]]
         made.append(ir.Node(broadcast.domain, broadcast.name, operands, num_outputs=1))
@@ -338,10 +339,9 @@ def _infer_extents(graph: ir.Graph, settle: Settle) -> None:
                 result.shape = ir.Shape(list(constants[place].shape))
 
 
-def _multiply(extents: Extents) -> int | None:
+def _count_elements(value: ir.Value) -> int | None:
     """The number of elements; None where a run tells it."""
-    known = [extent for extent in extents if isinstance(extent, int)]
-    return math.prod(known) if len(known) == len(extents) else None
+    return math.prod(value.shape.numpy()) if value.shape is not None and value.shape.is_static() else None
 
 
 def _iterate_values(graph: ir.Graph) -> Iterator[ir.Value]:

@@ -15,7 +15,8 @@ import onnx_ir as ir
 
 from ..base.startup import dataclass, field, replace
 from ..dialects.inference import InferenceError, infer, make_shape
-from ..dialects.operators import Dialect, OperatorSpec, get_option
+from ..dialects.operators import OperatorSpec, get_option
+from .base import Module
 from .known import PARTS
 
 Shape = tuple[int, ...]
@@ -46,7 +47,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownValues:
     """The shapes of values, and the operands, by their nodes and places, that are constant."""
 
     shapes: Mapping[ir.Value, Shape | None] = field(default_factory=dict)
@@ -54,23 +55,26 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
-    """The number of samples before, the one to be had, None where a run tells it, and one to infer shapes with."""
+class SampleCounts:
+    """The number of samples before, and the one to be had, None where a run tells it."""
 
     old: int
     new: int | None
-    tried: int
+
+    @property
+    def tried(self) -> int:
+        """The number that shapes are inferred with."""
+        return self.new or 2 * self.old
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """Extents with the number of samples at a place, read in a run from a value along an axis; a constant is to be
-    repeated to them where it is one that `repeats`."""
+class RunTimeExtents:
+    """Extents of which one, along an axis, is the number of samples that a run reads from a value on the same axis; a
+    constant is to be repeated to them where it is one that `repeats`."""
 
     extents: Shape
-    place: int
-    value: ir.Value
     axis: int
+    value: ir.Value
     repeats: bool
 
 
@@ -78,27 +82,19 @@ class Samples:
     """The places of samples in the values of a graph, found out from those of its inputs.
 
     `known` is of values with the old number of samples. `places` has what was found, `changes` the constants to be put
-    in the place of operands, `counted` the extents that a run tells. Raises Forbidden with the first node that does not
-    take another number.
+    in the place of operands, `computed` the extents that a run tells. Raises Forbidden with the first node that does
+    not take another number.
     """
 
-    def __init__(
-        self,
-        graph: ir.Graph,
-        dialect: Dialect,
-        opset: int,
-        sizes: Sizes,
-        known: Known,
-        inputs: Sequence[ir.Value],
-    ) -> None:
-        self._dialect, self._opset, self._sizes = dialect, opset, sizes
+    def __init__(self, module: Module, counts: SampleCounts, known: KnownValues, inputs: Sequence[ir.Value]) -> None:
+        self._dialect, self._opset, self._counts = module.source, module.opset, counts
         self._shapes, self._constants = known.shapes, known.constants
         self.places: dict[ir.Value, Place] = {}
         self.changes: dict[tuple[ir.Node, int], np.ndarray] = {}
-        self.counted: dict[tuple[ir.Node, int], Counted] = {}
+        self.computed: dict[tuple[ir.Node, int], RunTimeExtents] = {}
         for value in inputs:
             self._put(value, Place(0))
-        self._search(list(graph))
+        self._search(list(module.graph))
 
     def _search(self, nodes: Sequence[ir.Node]) -> None:
         """Follow the nodes; where one objects, go back to the last reshape with a place that was not tried."""
@@ -127,7 +123,7 @@ class Samples:
             result.shape = None if shape is None else make_shape(shape)
         for at in range(len(node.inputs)):
             self.changes.pop((node, at), None)
-            self.counted.pop((node, at), None)
+            self.computed.pop((node, at), None)
         carriers = [(value, self.places[value]) for value in node.inputs if value is not None and value in self.places]
         spec = self._dialect.find_operator(node.op_type, self._opset) if carriers else None
         if not carriers or (spec is not None and spec.facts.quantization == _EXTENTS):
@@ -144,20 +140,22 @@ class Samples:
                 choices[number] = self._list_places(read, shape, found)
             if not choices[number]:
                 raise Forbidden(node, f"it makes a value of the shape {[*shape]} whatever its operand is")
-            self._regroup(node, spec, shape, choices[number][0])
+            self._follow_reshape(node, spec, shape, choices[number][0])
         elif facts.broadcasts and facts.extents and value is node.inputs[0]:
-            self._broadcast(node, spec, read[found.axis], replace(found, axis=found.axis + len(shape) - len(read)))
-        elif self._restate(node, spec, value, shape):
+            self._follow_broadcast(
+                node, spec, read[found.axis], replace(found, axis=found.axis + len(shape) - len(read))
+            )
+        elif self._follow_same_axis(node, spec, value, shape):
             self._put(node.outputs[0], found)
         else:
-            self._infer(node, spec, [place for _, place in carriers], [self._shapes[one] for one, _ in carriers])
+            self._follow_by_inference(node, spec, carriers)
 
     def _put(self, value: ir.Value, place: Place) -> None:
         """Let a value of a known shape have the samples at a place."""
         shape = self._shapes.get(value)
         if shape is not None:
             extents = list(shape)
-            extents[place.axis] = place.before * self._sizes.tried * place.after
+            extents[place.axis] = place.before * self._counts.tried * place.after
             value.shape = make_shape(tuple(extents))
             self.places[value] = place
 
@@ -167,21 +165,21 @@ class Samples:
         places = []
         for axis, extent in enumerate(shape):
             before, rest = divmod(ahead, math.prod(shape[:axis]) or 1)
-            after, part = divmod(extent, before * self._sizes.old or 1)
+            after, part = divmod(extent, before * self._counts.old or 1)
             if not rest and not part and after:
                 places.append(Place(axis, before, after))
         return sorted(places, key=lambda place: (place.before > 1, place.after > 1))
 
-    def _regroup(self, node: ir.Node, spec: OperatorSpec, shape: Shape, found: Place) -> None:
+    def _follow_reshape(self, node: ir.Node, spec: OperatorSpec, shape: Shape, found: Place) -> None:
         """Say the new shape of a reshape that has the samples at a place, in a constant."""
         at, said = self._read(node, spec, next(iter(spec.facts.extents)))
         if said is not None:
             extents = [*shape]
-            extents[found.axis] = -1 if self._sizes.new is None else found.before * self._sizes.new * found.after
+            extents[found.axis] = -1 if self._counts.new is None else found.before * self._counts.new * found.after
             self.changes[node, at] = np.array(extents, said.dtype)
         self._put(node.outputs[0], found)
 
-    def _broadcast(self, node: ir.Node, spec: OperatorSpec, extent: int, found: Place) -> None:
+    def _follow_broadcast(self, node: ir.Node, spec: OperatorSpec, extent: int, found: Place) -> None:
         """Say that the result has as many samples as the operand, whose axis had an extent, in a constant shape."""
         at, said = self._read(node, spec, next(iter(spec.facts.extents)))
         shape = self._shapes[node.outputs[0]] or ()
@@ -193,15 +191,15 @@ class Samples:
             self.changes[node, at][axis] = 1  # as many as the operand has
         self._put(node.outputs[0], found)
 
-    def _restate(self, node: ir.Node, spec: OperatorSpec, value: ir.Value, shape: Shape) -> bool:
+    def _follow_same_axis(self, node: ir.Node, spec: OperatorSpec, value: ir.Value, shape: Shape) -> bool:
         """Let constants of a node whose result has the samples on the same axis follow them; False where none do."""
-        if spec.facts.joins is not None and self._join(node, spec, value, shape):
+        if spec.facts.joins is not None and self._follow_join(node, spec, value, shape):
             return True
-        if spec.facts.span and self._extend_part(node, spec, value):
+        if spec.facts.span and self._follow_slice(node, spec, value):
             return True
-        return bool(spec.facts.extents) and self._state_extents(node, spec, value, shape)
+        return bool(spec.facts.extents) and self._follow_sizes(node, spec, value, shape)
 
-    def _join(self, node: ir.Node, spec: OperatorSpec, value: ir.Value, shape: Shape) -> bool:
+    def _follow_join(self, node: ir.Node, spec: OperatorSpec, value: ir.Value, shape: Shape) -> bool:
         """Repeat constants that stand beside each sample; False where values are joined along the samples' axis."""
         axis, found = int(get_option(node, spec.options[f"{spec.facts.joins}"])) % len(shape), self.places[value]
         if axis == found.axis:
@@ -214,20 +212,20 @@ class Samples:
             tensor = self._constants.get((node, at))
             if tensor is None:
                 raise Forbidden(node, f"it joins {operand.name}, which does not follow the samples")
-            extents, new = tuple(tensor.shape.numpy()), self._sizes.new
-            if new is None and self._can_count(found) and extents[found.axis] == 1:
-                self.counted[node, at] = Counted(extents, found.axis, value, found.axis, repeats=True)
-            elif new is not None and new % self._sizes.old == 0 and found.before == 1:
-                self.changes[node, at] = np.concatenate([tensor.numpy()] * (new // self._sizes.old), found.axis)
+            extents, new = tuple(tensor.shape.numpy()), self._counts.new
+            if new is None and self._can_read(found) and extents[found.axis] == 1:
+                self.computed[node, at] = RunTimeExtents(extents, found.axis, value, repeats=True)
+            elif new is not None and new % self._counts.old == 0 and found.before == 1:
+                self.changes[node, at] = np.concatenate([tensor.numpy()] * (new // self._counts.old), found.axis)
             else:
                 raise Forbidden(node, f"it joins a constant of the shape {[*extents]} with each sample")
         return True
 
-    def _can_count(self, found: Place) -> bool:
+    def _can_read(self, found: Place) -> bool:
         """Whether a run can tell the number of samples from a value."""
         return found.before == found.after == 1 and self._opset >= PARTS
 
-    def _extend_part(self, node: ir.Node, spec: OperatorSpec, value: ir.Value) -> bool:
+    def _follow_slice(self, node: ir.Node, spec: OperatorSpec, value: ir.Value) -> bool:
         """Let a part that has all samples have them all again; False where other axes alone are cut."""
         (_, starts), (at, ends), (_, steps), (_, axes) = (self._read(node, spec, name) for name in spec.facts.span)
         read, found = self._shapes[value] or (), self.places[value]
@@ -243,18 +241,18 @@ class Samples:
         self.changes[node, at][place] = min(_END, np.iinfo(ends.dtype).max)
         return True
 
-    def _state_extents(self, node: ir.Node, spec: OperatorSpec, value: ir.Value, shape: Shape) -> bool:
+    def _follow_sizes(self, node: ir.Node, spec: OperatorSpec, value: ir.Value, shape: Shape) -> bool:
         """Let a constant with all extents of the result say the new number of samples; False where there is none."""
         found = self.places[value]
         for name in spec.facts.extents:
             at, said = self._read(node, spec, name)
             if said is None or len(said) != len(shape):
                 continue
-            if self._sizes.new is not None:
+            if self._counts.new is not None:
                 self.changes[node, at] = said.copy()
-                self.changes[node, at][found.axis] = found.before * self._sizes.new * found.after
-            elif self._can_count(found):
-                self.counted[node, at] = Counted(tuple(said.tolist()), found.axis, value, found.axis, repeats=False)
+                self.changes[node, at][found.axis] = found.before * self._counts.new * found.after
+            elif self._can_read(found):
+                self.computed[node, at] = RunTimeExtents(tuple(said.tolist()), found.axis, value, repeats=False)
             else:
                 raise Forbidden(node, f"{name} says how many samples there are")
             return True
@@ -266,12 +264,16 @@ class Samples:
         tensor = self._constants.get((node, at))
         return at, None if tensor is None else tensor.numpy().ravel()
 
-    def _infer(self, node: ir.Node, spec: OperatorSpec, places: Sequence[Place], read: Sequence[Shape | None]) -> None:
+    def _follow_by_inference(
+        self, node: ir.Node, spec: OperatorSpec, carriers: Sequence[tuple[ir.Value, Place]]
+    ) -> None:
         """Find the axis whose extent another number of samples changes."""
+        read = [(self._shapes[value] or (), place) for value, place in carriers]
+        first, found = read[0]
         for option in (name for name, kind in spec.facts.remap.items() if kind == "axis" and not spec.facts.along):
             _, said = self._read(node, spec, option)
             axes = get_option(node, spec.options[option]) if option in spec.options else said
-            if axes is not None and places[0].axis in np.ravel(axes) % len(read[0] or (0,)):
+            if axes is not None and found.axis in np.ravel(axes) % len(first):
                 raise Forbidden(node, "it works along the samples")
         try:
             inferred = infer(node, self._opset)
@@ -287,20 +289,20 @@ class Samples:
             changed = [axis for axis in known if one.shape[axis] != shape[axis]]
             if not changed and len(known) < len(shape):
                 # Extents that are computed; what is as long as it was along the samples' axis has them there.
-                for place, extents in zip(places, read, strict=True):
-                    if extents and len(extents) == len(shape) and extents[place.axis] == shape[place.axis]:
+                for extents, place in read:
+                    if len(extents) == len(shape) and extents[place.axis] == shape[place.axis]:
                         self._put(result, place)
                 carried = True
             if not changed:
                 continue
             [axis, *others] = changed
             old, new = shape[axis], one.shape[axis]
-            if others or not isinstance(new, int) or new * self._sizes.old != old * self._sizes.tried:
-                raise Forbidden(node, f"it makes a value of the shape {[*one.shape]} of {self._sizes.tried} samples")
-            alike = (p for p, extents in zip(places, read, strict=True) if extents and extents[p.axis] == old)
-            kept = next(alike, Place(axis) if old == self._sizes.old else None)
-            if kept is None and "view" in spec.traits and read[0] is not None:
-                kept = next((p for p in self._list_places(read[0], shape, places[0]) if p.axis == axis), None)
+            if others or not isinstance(new, int) or new * self._counts.old != old * self._counts.tried:
+                raise Forbidden(node, f"it makes a value of the shape {[*one.shape]} of {self._counts.tried} samples")
+            alike = (place for extents, place in read if extents and extents[place.axis] == old)
+            kept = next(alike, Place(axis) if old == self._counts.old else None)
+            if kept is None and "view" in spec.traits:
+                kept = next((p for p in self._list_places(first, shape, found) if p.axis == axis), None)
             if kept is None:
                 raise Forbidden(node, "it puts the samples together with others")
             self._put(result, replace(kept, axis=axis))
