@@ -69,6 +69,11 @@ WRITERS = (
 )
 
 
+def find_dialect_writer(dialect: str) -> Writer | None:
+    """The first writer of graphs of a dialect; None where there is none."""
+    return next((one for one in WRITERS if one.dialect == dialect), None)
+
+
 def find_writer(suffix: str) -> Writer | None:
     """The writer of files with an ending, of folders for "/"; None where there is none."""
     if suffix == "/":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -68,14 +69,17 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
         with open_replacement(call.picture) as file:
             file.write(draw_picture(conversion.sketch, call.options.rules).encode())
     result = Result(job, conversion.report, size, written, seconds, explained=explained, profile=profile)
-    if interpreter is not None:
-        result = _verify(result, source, interpreter)
-    if job.page is not None:
-        from .pages import write_result
+    with contextlib.ExitStack() as stack:
+        if interpreter is not None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            result, source = _verify(result, call, source, interpreter, folder)
+        if job.page is not None:
+            from .pages import write_result
 
-        write_result(job.page, call.options, result, conversion, source, interpreter)
-        # What only the page asked for is not printed.
-        result = replace(result, explained=explained if call.explain else (), profile=profile if call.profile else None)
+            write_result(job.page, call.options, result, conversion, source, interpreter)
+            # What only the page asked for is not printed.
+            shown, times = explained if call.explain else (), profile if call.profile else None
+            result = replace(result, explained=shown, profile=times)
     return result
 
 
@@ -88,18 +92,26 @@ def start_interpreter(call: Call) -> contextlib.AbstractContextManager[Interpret
     return Interpreter()
 
 
-def _verify(result: Result, source: Path | bytes, interpreter: Interpreter) -> Result:
-    from ..engine.base.errors import VerificationError
+def _verify(
+    result: Result, call: Call, source: Path | bytes, interpreter: Interpreter, folder: Path
+) -> tuple[Result, Path | bytes]:
+    """Compare a result with its original: the model, or the part of it asked for, a file in a folder; and which."""
+    from ..engine.base.errors import RewriteError
     from ..verify import compare_models
+    from ..verify.formats import find_format
 
-    signature = result.report.signature
-
+    job, options, signature = result.job, call.options, result.report.signature
     try:
-        return replace(
-            result, verification=compare_models(source, result.job.target, interpreter=interpreter, signature=signature)
-        )
-    except VerificationError as error:
-        return replace(result, unverified=f"{error}")
+        find_format(source)
+        if options.inputs or options.outputs:
+            from ..conversion.part_file import write_part
+
+            asked = options.replace(member=job.member, signature=job.signature or options.signature)
+            source, signature = write_part(job.source, asked, folder), None
+        verification = compare_models(source, job.target, interpreter=interpreter, signature=signature)
+        return replace(result, verification=verification), source
+    except RewriteError as error:
+        return replace(result, unverified=f"{error}"), source
 
 
 def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | Failure:

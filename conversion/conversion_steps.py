@@ -36,7 +36,7 @@ def find_writer(options: Options) -> writers.Writer:
     if options.to is None:
         pairs = [pair for name in options.rules if (pair := read_pair(name)) is not None]
         made = pairs[-1][1] if pairs else None
-        return next((one for one in writers.WRITERS if one.dialect == made), writers.WRITERS[0])
+        return writers.find_dialect_writer(made or "") or writers.WRITERS[0]
     found = writers.find_writer(options.to if options.to == "/" else f".{options.to.lstrip('.')}")
     if found is None:
         known = ", ".join(suffix for one in writers.WRITERS for suffix in one.suffixes)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from ..backends import stream, tflite_file
-from ..backends.writers import WRITERS, Encoded, Output
+from ..backends.writers import Encoded, Output, find_dialect_writer
 from ..engine.base.errors import RewriteError
 from ..engine.dialects.operators import Catalogue, Dialect
 from ..verify.formats import INTERPRETED, REFERENCE
@@ -20,7 +20,7 @@ from .sketch import Case, encode, make_graph
 def write_model(made: ir.Graph, names: Sequence[str], dialect: Dialect, opset: int) -> bytes:
     """A graph of a dialect as the bytes of a model; raises RewriteError where it is none."""
     opset = _write_older_forms(made, dialect, opset)
-    writer = next((one for one in WRITERS if one.dialect == dialect.name), None)
+    writer = find_dialect_writer(dialect.name)
     if writer is None:
         raise RewriteError(f"no file holds models of {dialect.name}")
     return read_bytes(writer.encode(Output(made, names, dialect, opset)))

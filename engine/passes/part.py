@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from ..base.errors import CallError, suggest_nearest
 from ..base.startup import dataclass
+from ..dialects.operators import Dialect
 from ..rewrite.edits import remove_unused
 from .base import Module, Visit
 
@@ -24,16 +25,27 @@ class Part:
     name, visits = "part", Visit.MAIN
 
     def run(self, module: Module) -> None:
-        """Cut the graph; raises CallError for a name that no value has, and for an input that is still needed."""
-        graph = module.graph
+        """Cut the module's graph, as `cut` does."""
+        self.cut(module.graph, module.source)
+
+    def cut(self, graph: ir.Graph, dialect: Dialect) -> None:
+        """Cut a graph of a dialect.
+
+        Raises CallError for a name that no value has, one of a constant, one of a value that no file can pass on, and
+        for an input that is still needed.
+        """
         values = {value.name or "": value for value in graph.inputs}
         values |= {value.name or "": value for node in graph for value in node.outputs}
         if self.outputs:
-            ends = _find(values, self.outputs)
+            ends = _find(graph, values, self.outputs)
+            if not dialect.schemas:  # files state all types, of tensors alone
+                _require_types(ends)
             graph.outputs.clear()
             graph.outputs.extend(ends)
         if self.inputs:
-            self._begin_at(graph, _find(values, self.inputs))
+            begins = _find(graph, values, self.inputs)
+            _require_types(begins)
+            self._begin_at(graph, begins)
         remove_unused(graph)
         if self.inputs:
             _drop_inputs(graph, self.inputs)
@@ -54,11 +66,21 @@ class Part:
             graph.inputs.append(made)
 
 
-def _find(values: dict[str, ir.Value], names: Sequence[str]) -> list[ir.Value]:
+def _find(graph: ir.Graph, values: dict[str, ir.Value], names: Sequence[str]) -> list[ir.Value]:
     for name in names:
+        if name not in values and name in graph.initializers:
+            raise CallError(f"{name} is a constant: a part begins and ends at values that are computed")
         if name not in values:
             raise CallError(f"the model has no value {name}{suggest_nearest(name, values)}")
     return [values[name] for name in names]
+
+
+def _require_types(values: Sequence[ir.Value]) -> None:
+    for value in values:
+        if value.dtype is None:
+            node = value.producer()
+            yielded = "" if node is None else f", which {node.op_type} yields,"
+            raise CallError(f"{value.name}{yielded} has no element type that is known: no part begins or ends there")
 
 
 def _drop_inputs(graph: ir.Graph, names: Sequence[str]) -> None:

@@ -6,17 +6,23 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from click.testing import CliRunner
 from nnrewrite import convert
 from onnx import numpy_helper
 
 pytest.importorskip("ai_edge_litert")
 
+from nnrewrite.cli import dispatch
 from nnrewrite.cli.commands.verify import _format_layers
+from nnrewrite.conversion.converted_model import Conversion
+from nnrewrite.conversion.options import Options
+from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.fuzz.sketch import Case, Step, Value, encode
 from nnrewrite.verify import Interpreter, Kernels, Tensor
@@ -163,3 +169,35 @@ def test_bad_files_are_told_by_name(models: tuple[Path, Path], tmp_path: Path) -
     assert f"{tmp_path / 'junk.tflite'} and {target}: the TFLite interpreter says" in (
         verify(tmp_path / "junk.tflite", target).stderr
     )
+
+
+def verify_part(folder: Path, model: Path, *arguments: str) -> str:
+    """Convert a part of a model into a folder with --verify, and what is said of the comparison."""
+    asked = [f"{model}", "-d", f"{folder / 'out'}", "--verify", *arguments]
+    done = CliRunner().invoke(dispatch.app, asked, catch_exceptions=False, prog_name="rewrite")
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a_part_is_compared_with_the_same_part_of_the_original(models: tuple[Path, Path], tmp_path: Path) -> None:
+    source, target = models
+    for asked in (["--inputs", "twice", "--outputs", "more"], ["--inputs", "more"]):
+        for model, others in ((source, []), (source, ["--to", "tflite"]), (target, []), (target, ["--to", "tflite"])):
+            assert "seed 0, 1 sample" in verify_part(tmp_path, model, *asked, *others)
+
+
+def test_a_difference_in_a_part_is_one(
+    models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def convert_another(source: Path, options: Options, **changes: Any) -> Conversion:
+        return rewrite(source, options.replace(outputs="y"), **changes)
+
+    monkeypatch.setattr("nnrewrite.conversion.pipeline.rewrite", convert_another)
+    with pytest.raises(AssertionError, match="differs from the original"):
+        verify_part(tmp_path, models[0], "--outputs", "more")
+
+
+def test_the_page_of_a_part_compares_its_layers(models: tuple[Path, Path], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    verify_part(tmp_path, models[0], "--inputs", "twice", "--report", f"{page}")
+    assert "Layers could not be compared" not in page.read_text() and "TANH" in page.read_text()

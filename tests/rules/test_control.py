@@ -202,6 +202,11 @@ def test_a_variable_becomes_an_input_with_its_initial_value_and_an_output(catalo
     assert {p.key: p.value for p in model.metadata_props}["nnrewrite.state.memory"] == "memory_out"
 
 
+def test_a_part_does_not_end_at_the_handle_of_a_variable(catalogue: Catalogue) -> None:
+    with pytest.raises(CallError, match="handle, which VAR_HANDLE yields, has no element type that is known"):
+        rewrite(write(counter(2.5), catalogue), outputs="handle")
+
+
 @pytest.mark.parametrize(("graph", "given"), [("main", 1), ("once", 1), ("main", 0)])
 def test_a_variable_that_is_given_nothing_is_refused(catalogue: Catalogue, graph: str, given: int) -> None:
     model = counter(2.5)

@@ -50,6 +50,23 @@ def test_a_name_that_no_value_has_is_told_with_the_nearest() -> None:
         rewrite(chain(), outputs="outt")
 
 
+def test_a_part_does_not_begin_or_end_at_a_constant() -> None:
+    model = onnx.load_from_string(chain())
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["z"], value_float=1.0))
+    del model.graph.input[1]
+    for asked in ({"inputs": "z"}, {"outputs": "z"}):
+        with pytest.raises(CallError, match="z is a constant"):
+            rewrite(model.SerializeToString(), **asked)
+
+
+def test_a_part_does_not_begin_at_what_no_type_is_known_of() -> None:
+    model = onnx.load_from_string(chain())
+    model.graph.node[1].domain = "com.example"
+    model.opset_import.add(domain="com.example", version=1)
+    with pytest.raises(CallError, match="b, which Add yields, has no element type that is known"):
+        rewrite(model.SerializeToString(), inputs="b")
+
+
 def test_rules_are_left_out_by_name_or_all_but_some() -> None:
     fired = rewrite(chain()).report.rules
     assert fired
