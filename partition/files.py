@@ -46,7 +46,10 @@ def write(
     for piece in written:
         for value in (*piece.inputs, *piece.outputs):
             if value.dtype is None:
-                raise RewriteError(f"{value.name}: its element type is not known, so that it cannot leave {piece.name}")
+                raise RewriteError(
+                    f"{value.name}: its element type is not known, so that it cannot leave {piece.name};"
+                    " `rewrite --rules onnx2onnx --rules standard` writes operators of other domains in those of ONNX first"
+                )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
