@@ -7,6 +7,7 @@ from pathlib import Path
 from ..engine.base.atomic_write import open_replacement
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import dataclass
+from ..engine.passes.state import read_state
 from .python_code.program import Program, write_program
 from .python_code.readme import describe
 from .python_code.weights import write_tensors
@@ -47,4 +48,5 @@ class Encoded:
 def encode(output: Output) -> Encoded:
     """Write a graph as a program; raises RewriteError for what no code says."""
     program = write_program(output.graph, output.dialect, output.names)
-    return Encoded(program, describe(program, output.dialect, _CODE, _TENSORS))
+    state = read_state(output.metadata)
+    return Encoded(program, describe(program, output.dialect, _CODE, _TENSORS, output.names, state))

@@ -159,7 +159,8 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     }
     dialect = prepared.rules.target
     kept = subject.model if len(steps) == 1 and prepared.rules.source is dialect else None
-    names = [name for name in (*subject.outputs, *module.state.values()) if name not in module.kept]
+    added = [name for name in module.state.values() if name not in subject.outputs]
+    names = [name for name in (*subject.outputs, *added) if name not in module.kept]
     output = writers.Output(graph, names, dialect, prepared.opset, {} if kept else metadata, kept)
     return Conversion(writer.encode(output), report, graph, steps[-1])
 

@@ -73,7 +73,6 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
         model = find_reader(source, options).read(data, pack.catalogue, _name_source(source, member))
     code = pack.catalogue.find_dialect(pack.target).facts.python is not None
     if code:
-        _fix_defaults(model.graph)
         _name_extents(model.graph, model.meta.get("told", {}))
     opset = model.opset_imports.get("")
     signature = signatures.choose(model, options.signature)
@@ -86,12 +85,6 @@ def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Su
     same = pack.source == pack.target  # the file keeps its signatures, and what they name
     names, renamed = signatures.name_interface(graph, None if same else signature)
     return Subject(model, graph, subgraphs, signature, list(options.outputs) or names, renamed, opset)
-
-
-def _fix_defaults(graph: ir.Graph) -> None:
-    """Let inputs that have a default be constants: in code weights are no arguments."""
-    for value in [value for value in graph.inputs if value.const_value is not None]:
-        graph.inputs.remove(value)
 
 
 def _name_extents(graph: ir.Graph, told: Mapping[str, Sequence[str | None]]) -> None:

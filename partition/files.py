@@ -48,7 +48,7 @@ def write(
             if value.dtype is None:
                 raise RewriteError(
                     f"{value.name}: its element type is not known, so that it cannot leave {piece.name};"
-                    " `rewrite --rules onnx2onnx --rules standard` writes operators of other domains in those of ONNX first"
+                    " `rewrite --rules onnx2onnx --rules standard` writes operators of other domains in those of ONNX"
                 )
     try:
         folder.mkdir(parents=True, exist_ok=True)

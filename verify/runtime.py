@@ -14,6 +14,7 @@ import numpy as np
 
 from ..engine.base.errors import VerificationError
 from ..engine.base.quantization import NUMBERS, REAL
+from ..engine.passes.state import read_state
 from .frames import Array
 from .interpreter import Source, require
 from .layouts import read_layouts
@@ -21,8 +22,6 @@ from .saturation import PRECISE, can_saturate, unshare
 
 #: element types that numpy calls otherwise than the runtime
 _TYPES = {"float": "float32", "double": "float64", "string": "object"}
-#: what metadata calls the state that a caller feeds back, before the name of the input
-STATE = "nnrewrite.state."
 
 #: how precisely the runtime multiplies by weights of few bits that it joins with their product, and single precision
 _FEW_BITS, _SINGLE = "session.qdq_matmulnbits_accuracy_level", "1"
@@ -77,9 +76,7 @@ class Runtime:
         self._inputs: dict[str, Any] = {item.name: item for item in self._session.get_inputs()}
         self.inputs: tuple[str, ...] = tuple(self._inputs)
         metadata = self._session.get_modelmeta().custom_metadata_map
-        self.state: dict[str, str] = {
-            name.removeprefix(STATE): output for name, output in metadata.items() if name.startswith(STATE)
-        }
+        self.state: dict[str, str] = read_state(metadata)
         outputs = (item.name for item in self._session.get_outputs())
         self.outputs: tuple[str, ...] = tuple(name for name in outputs if name not in self.state.values())
         self._layouts = read_layouts(metadata)

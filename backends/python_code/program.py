@@ -36,12 +36,14 @@ _RUN = 3
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input of a program: its name, that in the source, its extents with 1 for those that are free, its type."""
+    """An input of a program: its name, that in the source, its extents with 1 for those that are free, its type, and
+    the number that all its elements have at first, where it has a default of one number."""
 
     name: str
     source: str
     shape: tuple[int, ...]
     dtype: str
+    begin: float | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -328,7 +330,11 @@ def _require_types(graph: ir.Graph, dialect: Dialect) -> None:
 def _describe_input(value: ir.Value, name: str) -> Input:
     extents = [] if value.shape is None else list(value.shape)
     shape = tuple(extent if isinstance(extent, int) else 1 for extent in extents)
-    return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"))
+    default = None if value.const_value is None else value.const_value.numpy()
+    begin = (
+        default.flat[0].item() if default is not None and default.size and (default == default.flat[0]).all() else None
+    )
+    return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"), begin)
 
 
 def _repeat(layer: ast.expr, count: int) -> ast.GeneratorExp:

@@ -81,7 +81,7 @@ class DialectPython:
     examples: Annotated[
         Mapping[str, str],
         "By the kind of an element type (float, other_float if not of 32 bits, integer, bool): an input with `{shape}`"
-        " and `{dtype}`",
+        " and `{dtype}`; `begin`: one that is `{number}` at first",
     ] = field(default_factory=dict)
     readme: Annotated[
         str,

@@ -20,12 +20,15 @@ class HoldState:
     name, visits = "hold-state", Visit.MAIN
 
     def run(self, module: Module) -> None:
-        """Let such inputs have no default, and note what it was."""
-        graph = module.graph
+        """Let such inputs have no default, and note what it was, or where there are no variables note both ends."""
+        graph, variables = module.graph, module.target.has_role(VARIABLE)
         ended = {value.name: value for value in graph.outputs}
         for begun in graph.inputs:
             end = ended.get(f"{begun.name}{_ENDED}")
             if begun.const_value is not None and end is not None and end.dtype in (begun.dtype, None):
+                if not variables:
+                    module.state[begun.name or ""] = end.name or ""
+                    continue
                 graph.initializers.pop(begun.name or "", None)
                 module.kept[end.name or ""] = begun.const_value
                 begun.const_value = None

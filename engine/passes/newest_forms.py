@@ -26,11 +26,13 @@ class NewestForms:
     name, visits = "newest-forms", Visit.MAIN
 
     def run(self, module: Module) -> None:
-        """Change the nodes of one graph and of the graphs inside it; inputs with a default are the default."""
+        """Change the nodes of one graph and of the graphs inside it; inputs with a default are the default, but for
+        those of a state."""
         graph = module.graph
         for value in [value for value in graph.inputs if value.const_value is not None]:
-            graph.inputs.remove(value)
-            graph.register_initializer(value)
+            if value.name not in module.state:
+                graph.inputs.remove(value)
+                graph.register_initializer(value)
         update_nodes(list(ir.traversal.RecursiveGraphIterator(module.graph)), module, self.given)
 
 

@@ -93,7 +93,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
         (resize, bool(options.extents)),  # while what is known of shapes is what the file says
-        (HoldState(), across and rules.target.has_role(VARIABLE)),
+        (HoldState(), across and (code or rules.target.has_role(VARIABLE))),
         (ModulePaths(), code),
         *newest,
         (Fold(options.folded, options.adapted), options.adapted is not None),

@@ -283,3 +283,9 @@ class _State:
 def describe_state(state: Mapping[str, str]) -> dict[str, str]:
     """State as entries of a model's metadata: `nnrewrite.state.INPUT` is the output to feed to it."""
     return {f"{METADATA}.{name}": output for name, output in state.items()}
+
+
+def read_state(metadata: Mapping[str, str]) -> dict[str, str]:
+    """The state that a model's metadata describes: for each input the output to feed to it."""
+    begin = f"{METADATA}."
+    return {name.removeprefix(begin): output for name, output in metadata.items() if name.startswith(begin)}

@@ -15,9 +15,12 @@ import onnx.helper as oh
 import onnx.numpy_helper as onh
 import pytest
 from nnrewrite.backends.python_writer import Encoded
+from nnrewrite.backends.tflite_writer import write as write_tflite
 from nnrewrite.conversion import pipeline
 from nnrewrite.engine.base.errors import RewriteError
+from nnrewrite.engine.dialects.ops_files import load
 
+from ..rules.test_control import counter
 from .conftest import Judge, assert_equal
 
 _RANDOM = np.random.default_rng(0)
@@ -530,3 +533,24 @@ def test_layers_of_a_model_in_half_precision_are_in_half_precision(kind: Any, sa
     pipeline.rewrite(model.SerializeToString(), to="torch").save(tmp_path / "net")
     assert ("self.half()" in (tmp_path / "net" / "model.py").read_text()) == said
     assert ("dtype=torch.float16" in (tmp_path / "net" / "README.md").read_text()) == said
+
+
+def test_state_is_given_to_code_and_comes_back(tmp_path: Path) -> None:
+    """Of a model with variables, and of the ONNX model made of it, whose inputs have defaults."""
+    streaming = write_tflite(counter(2.5), load())
+    onnx.save(pipeline.rewrite(streaming).model, tmp_path / "net.onnx")
+    for source in (streaming, f"{tmp_path / 'net.onnx'}"):
+        encoded = pipeline.rewrite(source, to="torch").encoded
+        assert isinstance(encoded, Encoded)
+        assert "def forward(self, x: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:" in encoded.program.text
+        assert "memory = torch.full((1,), 2.5, dtype=torch.float32)\n" in encoded.readme
+        assert "output, memory = model(x, memory)\n" in encoded.readme
+
+
+def test_a_default_that_is_no_state_is_a_weight(tmp_path: Path) -> None:
+    x, y, w = (oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xyw")
+    graph = oh.make_graph([oh.make_node("Add", ["x", "w"], ["y"])], "net", [x, w], [y], [real("w", 2, 3)])
+    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
+    encoded = pipeline.rewrite(model.SerializeToString(), to="torch").encoded
+    assert isinstance(encoded, Encoded)
+    assert "def forward(self, x: Tensor) -> Tensor:" in encoded.program.text and "## State" not in encoded.readme
