@@ -7,6 +7,7 @@ from ..engine.base.errors import CallError, RewriteError, suggest_nearest
 from ..engine.dialects.opsets import find_least_opset
 from ..engine.packs import folders
 from ..engine.packs.headers import read_header, read_pair
+from ..engine.passes.resize import can_resize
 from ..engine.rewrite.subgraphs import check_calls, list_called
 from ..frontends import readers
 from .compiled_rules import Prepared, prepare
@@ -51,7 +52,11 @@ def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Op
         return [options.settled]
     if own and all(pair[0] == pair[1] != read.dialect for name in options.rules if (pair := read_pair(name))):
         raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {explain_stacking(options)}")
-    routes = _add_asked(find_route(read.dialect, dialect, options.rules if own else ()), options)
+    route = find_route(read.dialect, dialect, options.rules if own else ())
+    resized = options.input_shape or options.batch is not None
+    if resized and len(route) == 1 and not _can_resize(options.replace(rules=route[0], target=None)):
+        route = [*route, *find_route(dialect, dialect)]
+    routes = _add_asked(route, options)
     steps = [options.replace(rules=names, target=_find_target(options, names, len(routes))).settled for names in routes]
     if options.skip or options.only:
         known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
@@ -118,6 +123,18 @@ def find_arranging(steps: list[Options]) -> Options | None:
         return pair is None or prepare(step.stacked, None).pack.catalogue.find_dialect(pair[1]).facts.python is None
 
     return next(filter(is_arranging, reversed(steps)), None)
+
+
+def find_resizing(steps: list[Options]) -> Options | None:
+    """The step that gives inputs the shapes that are asked for: the first that reads a dialect whose graphs follow.
+    None where there is none."""
+    return next(filter(_can_resize, steps), None)
+
+
+def _can_resize(step: Options) -> bool:
+    """Whether the graphs that a step reads follow when their inputs are given other shapes."""
+    pack = prepare(step.stacked, None).pack
+    return can_resize(pack.catalogue.find_dialect(pack.source))
 
 
 def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Prepared, str]:

@@ -36,7 +36,7 @@ from ..engine.rewrite.subgraphs import list_called
 from ..frontends.source import Source, accept
 from . import signatures
 from .compiled_rules import Prepared, prepare
-from .conversion_steps import explain_stacking, find_arranging, find_writer, plan_steps, prepare_step
+from .conversion_steps import explain_stacking, find_arranging, find_resizing, find_writer, plan_steps, prepare_step
 from .converted_model import Conversion
 from .inspection import find_speeding
 from .options import DEFAULT, INTERNAL, Options, OptionsDict
@@ -131,18 +131,24 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     before = Counter(node.op_type for node in graph)
     given: Counter[str] = Counter()
     prepared, held, module, arranging = None, "", None, find_arranging(steps)
+    resizing = find_resizing(steps) if asked else None
     for place, step in enumerate(steps):
         version = subject.model.opset_imports.get("") if prepared is None else prepared.opset
         prepared, held = prepare_step(subject, step, None if prepared is None else prepared.opset)
         functions = () if place else subject.subgraphs
         if not place:
             given = count_bytes([graph, *list_called(graph, prepared.rules.source, functions)])
-        extents = asked if not place else RequestedShapes()
+        extents = asked if step is resizing else RequestedShapes()
         order: Interface | None = interface if step is arranging else Interface()
+        # What is the same for the batch of the file, as a reshape for a permutation, is not for another.
+        waits = resizing is not None and place < steps.index(resizing)
         ends = prepared.rules.source, prepared.rules.target
         if writer.folder and order == KEPT and len({end.facts.channels for end in ends}) == 1:
             order = None  # a permutation stands in code where the source has it
-        module = _run_step(subject, prepared, functions, step, extents, order, module, version, writer.folder)
+        order = None if waits else order
+        module = _run_step(
+            subject, prepared, functions, step, extents, order, module, version, writer.folder, not waits
+        )
     assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
     report = replace(
@@ -175,9 +181,11 @@ def _run_step(
     last: Module | None,
     version: int | None,
     keep_all: bool,
+    tuned: bool,
 ) -> Module:
     """Run the passes of one step over the graph, which is of an opset if of any; `last` is the module that the step
-    before has left. With `keep_all` what no rule takes is left: code has methods to be filled in."""
+    before has left. With `keep_all` what no rule takes is left: code has methods to be filled in. Where it is not to be
+    `tuned` yet, that is left to a later step."""
     graph = subject.graph
     module = Module(graph, prepared.rules, Scope(graph), functions)
     if last is not None:
@@ -195,6 +203,7 @@ def _run_step(
         keep_custom=options.keep_custom,
         keep_all=keep_all,
         folded=options.max_folded_bytes,
+        tuned=tuned,
         given=version if prepared.rules.source.schemas and prepared.rules.source is not prepared.rules.target else None,
         adapted=version if prepared.rules.source is prepared.rules.target and version != prepared.opset else None,
         part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),

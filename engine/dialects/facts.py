@@ -305,6 +305,11 @@ class OperatorFacts:
         "The operand that lists axes along which elements are put together",
         Member | None,
     ] = None
+    samples: Annotated[
+        Mapping[str, int],
+        "Operands, each with the axis of its samples, where elements along others meet",
+        Mapping[Member, int],
+    ] = field(default_factory=dict)
     extents: Annotated[
         Mapping[str, int],
         "Operands and options that are extents of the result, each with what means any extent there",

@@ -52,9 +52,10 @@ class PassOptions:
     becomes inputs and outputs, with `internal_state` it is neither. With `plain` nothing stays quantized, with
     `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type, `keep_custom` custom
     operators that no rule is about, `keep_all` all that no rule takes. `folded` is how many bytes more than what they
-    are made of computed constants may take (None: as usual). `part` is what is to become of the main graph's ends,
-    `given` the opset of a source whose operators have versions, where the target has others, `adapted` that of one
-    which is written in another opset of the same dialect.
+    are made of computed constants may take (None: as usual). Without `tuned` what would only make the graph smaller or
+    faster waits for a later step. `part` is what is to become of the main graph's ends, `given` the opset of a source
+    whose operators have versions, where the target has others, `adapted` that of one which is written in another opset
+    of the same dialect.
     """
 
     extents: RequestedShapes = field(default_factory=RequestedShapes)
@@ -68,6 +69,7 @@ class PassOptions:
     keep_custom: bool = False
     keep_all: bool = False
     folded: int | None = None
+    tuned: bool = True
     given: int | None = None
     adapted: int | None = None
     part: Part = field(default_factory=Part)
@@ -119,8 +121,8 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
             if options.layout is not None and ordered and (across or rules.source.schemas)
             else []
         ),
-        (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), True),
-        (Rules(TUNE, Visit.OUTSIDE_FIRST), True),
+        (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), options.tuned),
+        (Rules(TUNE, Visit.OUTSIDE_FIRST), options.tuned),
         (fold, not across),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), True),
         (IntegerKernels(), across and rules.target.has_role(QUANTIZE_BY)),

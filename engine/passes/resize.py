@@ -36,6 +36,11 @@ def has_batch_facts(facts: OperatorFacts) -> bool:
     return bool(facts.extents or facts.regroups or facts.mixes) or facts.batch is not None
 
 
+def can_resize(dialect: Dialect) -> bool:
+    """Whether graphs of a dialect can be given another batch or shape: it says what that means to its operators."""
+    return dialect.schemas or any(has_batch_facts(spec.facts) for spec in dialect.operators.values())
+
+
 @dataclass(frozen=True, slots=True)
 class RequestedShapes:
     """Shapes by the names of inputs, and a batch: a number, `dynamic`, or None for that of the file."""

@@ -25,6 +25,8 @@ Shape = tuple[int, ...]
 _END = np.iinfo(np.int64).max
 #: how often a node is looked at in the mean before the search for places ends
 _VISITS = 20
+#: the layout of operators whose operands have samples, channels and places, in this order
+_IMAGES = "implicit"
 #: what ops.yaml says of an operator that reads the extents of its operand and no elements
 _EXTENTS = "extents"
 
@@ -135,6 +137,7 @@ class Samples:
         if read is None or shape is None:
             return  # a run tells
         facts = spec.facts
+        self._follow_operands(node, spec)
         if facts.regroups and facts.extents and value is node.inputs[0]:
             if number not in choices:
                 choices[number] = self._list_places(read, shape, found)
@@ -149,6 +152,19 @@ class Samples:
             self._put(node.outputs[0], found)
         else:
             self._follow_by_inference(node, spec, carriers)
+
+    def _follow_operands(self, node: ir.Node, spec: OperatorSpec) -> None:
+        """Refuse samples where elements meet, and let constants have as many as the operands beside them."""
+        axes = {spec.operands[0].name: 0} if spec.facts.layout == _IMAGES else spec.facts.samples
+        for at, operand in enumerate(node.inputs):
+            axis = axes.get(spec.operands[at].name) if at < len(spec.operands) else None
+            if operand is None or axis is None:
+                continue
+            found = self.places.get(operand)
+            if found is None:
+                self._repeat(node, at, next(one for one in node.inputs if one in self.places), axis)
+            elif found.axis != axis:
+                raise Forbidden(node, "it works along the samples")
 
     def _put(self, value: ir.Value, place: Place) -> None:
         """Let a value of a known shape have the samples at a place."""
@@ -209,17 +225,21 @@ class Samples:
                 raise Forbidden(node, "it joins values that have the samples in different places")
             if operand is None or operand in self.places:
                 continue
-            tensor = self._constants.get((node, at))
-            if tensor is None:
-                raise Forbidden(node, f"it joins {operand.name}, which does not follow the samples")
-            extents, new = tuple(tensor.shape.numpy()), self._counts.new
-            if new is None and self._can_read(found) and extents[found.axis] == 1:
-                self.computed[node, at] = RunTimeExtents(extents, found.axis, value, repeats=True)
-            elif new is not None and new % self._counts.old == 0 and found.before == 1:
-                self.changes[node, at] = np.concatenate([tensor.numpy()] * (new // self._counts.old), found.axis)
-            else:
-                raise Forbidden(node, f"it joins a constant of the shape {[*extents]} with each sample")
+            self._repeat(node, at, value, found.axis)
         return True
+
+    def _repeat(self, node: ir.Node, at: int, value: ir.Value, axis: int) -> None:
+        """Repeat a constant operand along an axis for each of the samples that stand beside it in a value."""
+        operand, tensor, found = node.inputs[at], self._constants.get((node, at)), self.places[value]
+        if tensor is None:
+            raise Forbidden(node, f"it reads {operand and operand.name}, which does not follow the samples")
+        extents, new = tuple(tensor.shape.numpy()), self._counts.new
+        if new is None and self._can_read(found) and extents[axis] == 1 and axis == found.axis:
+            self.computed[node, at] = RunTimeExtents(extents, axis, value, repeats=True)
+        elif new is not None and new % self._counts.old == 0 and found.before == 1:
+            self.changes[node, at] = np.concatenate([tensor.numpy()] * (new // self._counts.old), axis)
+        else:
+            raise Forbidden(node, f"it reads a constant of the shape {[*extents]} with each sample")
 
     def _can_read(self, found: Place) -> bool:
         """Whether a run can tell the number of samples from a value."""

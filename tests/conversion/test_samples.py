@@ -61,6 +61,19 @@ SIZES = """
   t = Transpose <perm = [0, 3, 1, 2]> (x)
   y = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> (t, , , z)
 """
+_WAVE = [f"{(number * 7 % 11 - 5) / 10}" for number in range(48)]
+
+#: a state that each sample begins with
+RECURRENT = f"""
+  w1 = Constant <value = float[1, 6, 8] {{{", ".join(_WAVE)}}}> ()
+  r1 = Constant <value = float[1, 6, 2] {{{", ".join(_WAVE[:12])}}}> ()
+  h = Constant <value = float[1, 1, 2] {{0.5, -0.25}}> ()
+  o = Constant <value_ints = [1]> ()
+  t = Transpose <perm = [1, 0, 2]> (x)
+  a, b = GRU <hidden_size = 2> (t, w1, r1, , , h)
+  s = Squeeze(a, o)
+  y = Transpose <perm = [1, 0, 2]> (s)
+"""
 
 
 def write(nodes: str, *shape: int) -> bytes:
@@ -83,8 +96,15 @@ def run(model: bytes, x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("batch", [3, "dynamic"])
 @pytest.mark.parametrize(
     ("nodes", "shape"),
-    [(ATTENTION, (1, 5, 8)), (WINDOWS, (1, 4, 4, 3)), (TOKEN, (1, 5, 8)), (PART, (1, 5, 8)), (SIZES, (1, 4, 4, 3))],
-    ids=["heads behind the sequence", "windows", "a token for each sample", "a part of all axes", "sizes"],
+    [
+        (ATTENTION, (1, 5, 8)),
+        (WINDOWS, (1, 4, 4, 3)),
+        (TOKEN, (1, 5, 8)),
+        (PART, (1, 5, 8)),
+        (SIZES, (1, 4, 4, 3)),
+        (RECURRENT, (1, 5, 8)),
+    ],
+    ids=["heads behind the sequence", "windows", "a token for each sample", "a part of all axes", "sizes", "a state"],
 )
 def test_each_sample_is_computed_as_one_was(nodes: str, shape: tuple[int, ...], batch: int | str) -> None:
     source = write(nodes, *shape)
@@ -97,6 +117,12 @@ def test_each_sample_is_computed_as_one_was(nodes: str, shape: tuple[int, ...], 
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
+        (
+            RECURRENT.replace("Transpose <perm = [1, 0, 2]> (x)", "Reshape(x, k)").replace(
+                "t =", "k = Constant <value_ints = [5, 1, 8]> () t ="
+            ),
+            "works along the samples",
+        ),
         ("z = Constant <value_ints = [0]> () y = ReduceSum <keepdims = 0> (x, z)", "puts the samples together"),
         ("z = Constant <value_int = 0> () y = Gather <axis = 0> (x, z)", "works along the samples"),
         (

@@ -94,6 +94,19 @@ def test_a_dimension_exported_as_free_takes_any_extent() -> None:
     assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
 
 
+@pytest.mark.parametrize("batch", [4, "dynamic"])
+def test_a_program_exported_for_two_samples_takes_more(batch: int | str) -> None:
+    inputs, expected = recorded("image")
+    results = run(nnrewrite.convert(FOLDER / "image.pt2", batch=batch), [np.concatenate([x, x]) for x in inputs])
+    for found, wanted in zip(results, expected, strict=True):
+        np.testing.assert_allclose(found, np.concatenate([wanted, wanted]), rtol=1e-4, atol=1e-5)
+
+
+def test_a_program_that_goes_along_its_samples_is_refused_another_batch() -> None:
+    with pytest.raises(nnrewrite.RewriteError, match=r"aten.gru.input@main:4 forbids .*: it works along the samples"):
+        nnrewrite.convert(FOLDER / "recurrent.pt2", batch=4)
+
+
 def test_a_buffer_that_is_written_to_is_an_input_and_an_output() -> None:
     (x,), _ = recorded("views")
     model = nnrewrite.convert(FOLDER / "views.pt2")
