@@ -143,13 +143,13 @@ def _compare(job: Job, source: Path | bytes, interpreter: Interpreter | None) ->
     """The rows of the plot of errors, or why there are none."""
     if interpreter is None:
         return [], "Not measured: --verify compares each layer."
-    from ..verify.formats import INTERPRETED, REFERENCE, find_format
-    from ..verify.layers import compare_layers
+    from ..verify.formats import find_format
+    from ..verify.layer_pairs import compare_pair
 
     try:
-        if (find_format(source), find_format(job.target)) != (INTERPRETED, REFERENCE):
+        if find_format(source) == find_format(job.target):
             return [], "Layers are compared between TensorFlow Lite and ONNX."
-        steps = compare_layers(source, job.target, interpreter)
+        steps = compare_pair(source, job.target, interpreter)
     except RewriteError as error:
         return [], f"Layers could not be compared: {error}"
     return [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import onnx
 
+from ..engine.base.errors import ModelError
 from .frames import Array
 from .runtime import Runtime
 
@@ -78,6 +79,14 @@ class Wiring:
             graph.input.append(onnx.helper.make_tensor_value_info(name, kind, array.shape))
         found = Runtime(model.SerializeToString(), optimized=precise, precise=precise).evaluate({**feeds, **given})
         return {name: found[called[name]] for name in called}
+
+
+def read_wiring(model: str | bytes) -> Wiring:
+    """Read the graph of a model from its path or its bytes; raises ModelError for what is none."""
+    try:
+        return Wiring(onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model))
+    except Exception as error:  # the parser's exceptions have no common root but this
+        raise ModelError(f"{model if isinstance(model, str) else 'the model'}: {error}") from error
 
 
 def _read(node: onnx.NodeProto) -> Iterator[str]:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import onnx
 
-from ..engine.base.errors import ModelError
 from .adapter import Adapter
 from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance, reject
-from .cuts import Segment, Wiring
+from .cuts import Segment, Wiring, read_wiring
 from .forms import Form, estimate_distance, list_forms
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, Kernels, Source
+from .layouts import read_layouts
 from .original import Known, Original, read
 from .reals import write_real_form
 from .runtime import Runtime
@@ -75,22 +75,27 @@ class Candidate:
 def compare_layers(
     source: Source, target: Source, interpreter: Interpreter, seed: int = 0, inputs: Sequence[Array] | None = None
 ) -> list[Step]:
-    """Run both models on one sample and compare each tensor that both have, in the order of the original.
+    """Run a TensorFlow Lite and an ONNX model, one made of the other, on one sample and compare each tensor that both
+    have, in the order of the first, the original here.
 
     Each is computed from the original's numbers for those before it, so that no difference is passed on. Raises
     VerificationError where one side does not run, ModelError for what is no model.
     """
     target = os.fspath(target) if not isinstance(target, bytes) else target
-    model, runtime = _parse(target), Runtime(target)
+    wiring, runtime = read_wiring(target), Runtime(target)
     described = interpreter.describe(source)
     samples = [inputs] if inputs is not None else [sample for (sample,) in draw(described.inputs, seed)]
     if runtime.unquantized:
         samples = [Adapter(runtime, described).convert_inputs(sample) for sample in samples]
         source = write_real_form(source)
     original = read(source, interpreter, samples)
-    feeds = runtime.make_feeds(Adapter(runtime, original.signature).convert_inputs(original.sample))
-    layers = _LayerComparison(original, Wiring(model), feeds, lambda: explain_saturation(target) != "")
-    layers.find_candidates(runtime.outputs, {name for name in runtime.outputs if runtime.is_turned(name)})
+    layouts, signature = read_layouts(described.metadata), original.signature
+    sample = [layouts.restore(one.name, array) for one, array in zip(signature.inputs, original.sample, strict=True)]
+    feeds = runtime.make_feeds(Adapter(runtime, signature).convert_inputs(sample))
+    layers = _LayerComparison(original, wiring, feeds, lambda: explain_saturation(target) != "")
+    ends = zip(runtime.outputs, signature.outputs, strict=False)
+    turned = {name for name, one in ends if runtime.is_turned(name) or layouts.is_turned(one.name)}
+    layers.find_candidates(runtime.outputs, turned)
     layers.choose_forms()
     layers.drop_harmless()
     return list(layers.list_steps())
@@ -116,13 +121,6 @@ def find_suspect(steps: Sequence[Step]) -> Step | None:
         return 0, (one.mean_relative or 0.0) * magnitude / one.tolerance
 
     return max((step for step in steps if step.comparison.verdict is not Verdict.EQUAL), key=share, default=None)
-
-
-def _parse(target: Source) -> onnx.ModelProto:
-    try:
-        return onnx.load_from_string(target) if isinstance(target, bytes) else onnx.load(target)
-    except Exception as error:  # the parser's exceptions have no common root but this
-        raise ModelError(f"{target if isinstance(target, str) else 'the model'}: {error}") from error
 
 
 class _LayerComparison:

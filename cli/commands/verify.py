@@ -67,8 +67,8 @@ def command(
     from ..json_documents import make_plain, show
     from ..result_documents import list_differences, make_verification_entry
 
-    if per_layer and (source.suffix, target.suffix) != (".tflite", ".onnx"):
-        raise CallError("--per-layer takes a TensorFlow Lite model and the ONNX model made of it: A.tflite B.onnx")
+    if per_layer and {source.suffix, target.suffix} != {".tflite", ".onnx"}:
+        raise CallError("--per-layer takes a TensorFlow Lite and an ONNX model, of which one was made of the other")
     for model in (source, target):
         load(model)  # an empty file is told by its name
     try:
@@ -135,9 +135,9 @@ def read_inputs(path: Path, interpreter: Interpreter | Reference, model: Path) -
 def _compare_layers(
     source: Path, target: Path, interpreter: Interpreter, seed: int, feeds: Sequence[Sequence[Array]] | None
 ) -> list[Step]:
-    from ...verify.layers import compare_layers
+    from ...verify.layer_pairs import compare_pair
 
-    return compare_layers(source, target, interpreter, seed, None if feeds is None else feeds[0])
+    return compare_pair(source, target, interpreter, seed, None if feeds is None else feeds[0])
 
 
 def _print_verification(verification: Verification, steps: Sequence[Step] | None, saturated: bool) -> None:
@@ -171,7 +171,7 @@ def _format_layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iter
     wrong = sum(not step.comparison.verdict.passed for step in steps)
     first = find_divergence(steps)
     said = "none differs" if first is None else f"{wrong} differ{'s' * (wrong == 1)}"
-    yield f"{len(steps)} tensors compared, each computed from the original's: {said}"
+    yield f"{len(steps)} tensors compared, each computed from the TensorFlow Lite model's: {said}"
     if spared := [step for step in steps if step.saturates]:
         where = f"first {spared[0].comparison.name} (of {spared[0].operator})"
         yield (

@@ -27,6 +27,7 @@ from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.fuzz.sketch import Case, Step, Value, encode
 from nnrewrite.verify import Interpreter, Kernels, Tensor
 from nnrewrite.verify.comparison import compare
+from nnrewrite.verify.layer_pairs import compare_pair
 from nnrewrite.verify.layers import Step as Compared
 from nnrewrite.verify.layers import compare_layers, find_divergence
 
@@ -99,6 +100,20 @@ def test_the_first_operator_that_differs_is_named(models: tuple[Path, Path]) -> 
     assert "the first to differ is more (of ADD@0:1)" in run.stdout
 
 
+@pytest.mark.slow
+def test_the_first_operator_that_differs_is_named_of_a_model_made_of_an_onnx_model(
+    models: tuple[Path, Path], tmp_path: Path, interpreter: Interpreter
+) -> None:
+    made = tmp_path / "made.tflite"
+    rewrite(models[1], to="tflite", layout=("x=AB:BA", "y=AB:BA")).save(made)
+    steps = compare_pair(models[1], made, interpreter)
+    assert [step.comparison.name for step in steps][-1] == "y" and find_divergence(steps) is None
+    spoil(models[1])
+    run = verify(models[1], made, "--per-layer")
+    assert run.returncode == 1
+    assert "the first to differ is more (of ADD@0:" in run.stdout
+
+
 def test_a_tensor_within_the_spread_is_pointed_out_where_outputs_alone_differ() -> None:
     tensor, want = Tensor("t", "float32", (2,), (2,)), np.ones(2, np.float32)
     node = onnx.helper.make_node("Relu", ["x"], ["t"])
@@ -153,8 +168,8 @@ def test_a_file_of_one_array_without_a_name_is_told(models: tuple[Path, Path], t
 def test_either_model_may_be_of_either_format(models: tuple[Path, Path], tmp_path: Path) -> None:
     source, target = models
     assert [verify(*pair).returncode for pair in ((target, source), (source, source), (target, target))] == [0, 0, 0]
-    run = verify(target, source, "--per-layer")
-    assert (run.returncode, "A.tflite B.onnx" in run.stderr) == (2, True)
+    run = verify(target, target, "--per-layer")
+    assert (run.returncode, "a TensorFlow Lite and an ONNX model" in run.stderr) == (2, True)
     file = tmp_path / "inputs.npz"
     np.savez(file, x=np.ones((1, 4), np.float32))
     assert verify(target, target, "--inputs", file).returncode == 0
@@ -199,5 +214,7 @@ def test_a_difference_in_a_part_is_one(
 
 def test_the_page_of_a_part_compares_its_layers(models: tuple[Path, Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    verify_part(tmp_path, models[0], "--inputs", "twice", "--report", f"{page}")
-    assert "Layers could not be compared" not in page.read_text() and "TANH" in page.read_text()
+    for model, others, operator in ((models[0], (), "TANH@0:1"), (models[1], ("--to", "tflite"), "TANH@0:")):
+        verify_part(tmp_path, model, "--inputs", "twice", "--report", f"{page}", *others)
+        text = page.read_text()
+        assert "Layers could not be compared" not in text and "Layers are compared" not in text and operator in text
