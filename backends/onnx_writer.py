@@ -12,14 +12,11 @@ from ..engine.base.errors import RewriteError
 from ..engine.dialects.onnx_schemas import find_schema
 from ..engine.dialects.operators import Dialect
 from ..engine.rewrite.profile import time_part
-from .stream import Encoded
+from .stream import CONSTANTS, Encoded
 from .writers import Output
 
 #: the ONNX intermediate representation that first carried an opset; runtimes refuse models that claim a newer one
 _IR_VERSIONS = {1: 3, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 15: 8, 19: 9, 21: 10, 23: 11, 24: 12, 25: 13}
-
-#: the first version of the format in which constants need not be inputs
-_INITIALIZERS = 4
 
 
 def encode(output: Output) -> Encoded:
@@ -38,7 +35,7 @@ def encode(output: Output) -> Encoded:
     if origin is not None:  # a runtime of an older opset reads no newer format
         kept = origin.ir_version
         version = kept if written == output.opset else max(kept, version) if written < output.opset else version
-        version = version if version == kept else max(version, _INITIALIZERS)
+        version = version if version == kept else max(version, CONSTANTS)
     model = ir.Model(
         graph,
         ir_version=version,

@@ -30,7 +30,7 @@ _PAGE = mmap.PAGESIZE
 #: so many bytes of memory reach the processor at a time, and so many stay near it
 _LINE, _CACHE = 64, 1 << 15
 #: the first version of the format whose constants need not be inputs
-_CONSTANTS = 4
+CONSTANTS = 4
 _GRAPH = encode_tag(onnx.ModelProto, "graph")
 _INITIALIZER = encode_tag(onnx.GraphProto, "initializer")
 _RAW = encode_tag(onnx.TensorProto, "raw_data")
@@ -103,7 +103,7 @@ class Encoded:
         proto.functions.extend(serde.serialize_function(one) for one in model.functions.values())
         proto.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=v) for d, v in model.opset_imports.items())
         onnx.helper.set_model_props(proto, dict(model.metadata_props))
-        declared = model.ir_version < _CONSTANTS
+        declared = model.ir_version < CONSTANTS
         defaults = model.graph.initializers.values() if declared else ()
         graph = Encoder().encode_graph(model.graph, small, defaults, described)
         return cls(proto.SerializeToString(), graph, tuple(weights), declared)

@@ -9,10 +9,10 @@ import onnx.checker
 import onnx.shape_inference
 from onnx import version_converter
 
+from .onnx_graphs import OVERRIDABLE, fix_defaults
+
 #: the attributes by which operators said, before opset 7, along which axis their second operand is repeated
 _REPEATED, _AXIS = "broadcast", "axis"
-#: from this version of the format on, initializers are no inputs, unless they are to be defaults
-_UNLISTED = 4
 _FAILURES = (
     version_converter.ConvertError,
     onnx.shape_inference.InferenceError,
@@ -33,11 +33,9 @@ def convert(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     """
     fixed = onnx.ModelProto()
     fixed.CopyFrom(model)
-    if model.ir_version < _UNLISTED:
-        constants = {tensor.name for tensor in model.graph.initializer}
-        del fixed.graph.input[:]
-        fixed.graph.input.extend(value for value in model.graph.input if value.name not in constants)
-        fixed.ir_version = _UNLISTED
+    if model.ir_version < OVERRIDABLE:
+        fix_defaults(fixed.graph)
+        fixed.ir_version = OVERRIDABLE
     for value in fixed.graph.input:
         for extent in value.type.tensor_type.shape.dim:
             extent.dim_value = extent.dim_value or 1  # the converter takes none that is free

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 import onnx
 
+#: from this version of the format on, an initializer that is an input as well is a default that callers may override
+OVERRIDABLE = 4
+
 
 def list_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """The nodes of a graph and of those inside them."""
@@ -14,3 +17,16 @@ def list_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
                 yield from list_nodes(inner)
+
+
+def list_given(graph: onnx.GraphProto) -> frozenset[str]:
+    """The names of the inputs that have a default."""
+    return frozenset({one.name for one in graph.initializer} & {one.name for one in graph.input})
+
+
+def fix_defaults(graph: onnx.GraphProto) -> None:
+    """Let constants be no inputs, so that nobody overrides them."""
+    given = list_given(graph)
+    kept = [value for value in graph.input if value.name not in given]
+    del graph.input[:]
+    graph.input.extend(kept)

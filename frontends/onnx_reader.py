@@ -23,7 +23,7 @@ from ..engine.dialects.onnx_schemas import find_schema
 from ..engine.dialects.operators import Catalogue, Dialect, leave_out_empty, map_called
 from .external_data import TensorFiles
 from .mapping import load
-from .onnx_graphs import list_nodes
+from .onnx_graphs import OVERRIDABLE, fix_defaults, list_given, list_nodes
 from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline_model
 
@@ -31,8 +31,6 @@ from .protobuf_outline import WireError, outline_model
 _STANDARD = ("", "ai.onnx")
 #: opsets before this one lack the rules of broadcasting that all later ones have
 _FIRST = 7
-#: from this version of the format on, an initializer that is an input as well is a default that callers may override
-_OVERRIDABLE = 4
 #: where so many constants, and all there are, are inputs as well, an exporter has kept the habit of older versions, and
 #: nobody means to override weights
 _HABIT = 8
@@ -167,19 +165,16 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
     Elements are to `follow` where no operator makes as many of them as a number says: nothing bounds that number.
     """
     graph = proto.graph
-    given = {tensor.name for tensor in graph.initializer}
-    listed = len(given & {value.name for value in graph.input})
-    if proto.ir_version < _OVERRIDABLE or (listed == len(given) and listed >= _HABIT):
-        kept = [value for value in graph.input if value.name not in given]
-        del graph.input[:]
-        graph.input.extend(kept)
+    listed = len(list_given(graph))
+    if proto.ir_version < OVERRIDABLE or (listed == len(graph.initializer) and listed >= _HABIT):
+        fix_defaults(graph)
     for given_input in graph.input:
         for one in given_input.type.tensor_type.shape.dim:
             if one.dim_value < 0:
                 one.Clear()  # as some exporters write an extent that is free
     bare = onnx.ModelProto()
     bare.CopyFrom(proto)
-    bare.ir_version = max(proto.ir_version, _OVERRIDABLE)
+    bare.ir_version = max(proto.ir_version, OVERRIDABLE)
     del bare.graph.value_info[:]
     inputs = {value.name: value for value in bare.graph.input}
     for output in bare.graph.output:

@@ -60,9 +60,7 @@ class OperatorFacts:
         Mapping[int, str],
         "Opsets up to which it meant something else, each with the name that rules have for what it was",
     ] = field(default_factory=dict)
-    called: Annotated[
-        str | None, "Its name in files, where rules have another for it: one of another domain has the name there"
-    ] = None
+    called: Annotated[str | None, "Its name in files, where rules have another, as another domain has it"] = None
     names_variable: Annotated[
         str | None,
         "The option by which a handle says of which variable it is",
@@ -294,9 +292,7 @@ class OperatorFacts:
         "Operands, each with the axis of its scales, whatever axis the file names",
         Mapping[Member, int],
     ] = field(default_factory=dict)
-    rounding: Annotated[Literal["away"] | None, "`away`: integer kernels round halves of an average away from zero"] = (
-        None
-    )
+    rounding: Annotated[Literal["away"] | None, "`away`: integer kernels round halves away from zero"] = None
 
     # another batch
     batch: Annotated[int | None, "The only number of samples that it takes"] = None
