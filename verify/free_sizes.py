@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from .frames import Array
 from .interpreter import Tensor
+from .sums import add_sizes
 
 #: what becomes of each extent, the first that a model takes: one more, of sizes alone, of samples alone, or twice as
 #: much for what asks for multiples
@@ -21,15 +22,24 @@ _CHANGES: tuple[Callable[[int], int], ...] = (
 def list_other_sizes(
     tensors: Sequence[Tensor], shapes: Iterable[tuple[Sequence[object], Sequence[object]]], sample: Sequence[Array]
 ) -> Iterator[list[Tensor]]:
-    """Inputs with other extents than a sample has on their free axes; those that were equal are so again.
+    """Inputs with other extents than a sample has on their free axes; equal ones are so again, sums of others are sums.
 
     `shapes` has for each input what two models say of its extents: free is what neither says as a number from 0 on.
     """
-    free = [_find_free(array.shape, *said) for array, said in zip(sample, shapes, strict=True)]
+    said = list(shapes)
+    free = [_find_free(array.shape, *one) for array, one in zip(sample, said, strict=True)]
     for change in _CHANGES:
         resized = [
             tuple(change(extent) if place in axes else extent for place, extent in enumerate(array.shape))
             for array, axes in zip(sample, free, strict=True)
+        ]
+        named = zip(resized, (one for one, _ in said), strict=True)
+        sizes = {name: extent for shape, names in named for name, extent in zip(names, shape, strict=False)}
+        resized = [
+            tuple(add_sizes(name, sizes) or extent for name, extent in zip(names, shape, strict=True))
+            if len(names) == len(shape)
+            else shape
+            for shape, (names, _) in zip(resized, said, strict=True)
         ]
         if any(shape != array.shape for shape, array in zip(resized, sample, strict=True)):
             yield [

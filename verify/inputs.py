@@ -21,10 +21,11 @@ SIZES = (16, 64, 224, 1)
 def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator[list[list[Array]]]:
     """Draw samples of inputs, each time anew from a narrower domain until the model takes them.
 
-    Floats are uniform in [-1, 1); quantized integers and 8-bit ones use all their codes; other integers lie in
-    [0, 10), then {0, 1}, then are 0, then in [1, 10); strings are digits. A dimension that is not static is what the
-    file says in its place, and where that is 1, as it is where nothing is said, others are tried before it. The same
-    seed gives the same inputs. Where no domain narrows and all extents are known there is one draw.
+    Floats are uniform in [-1, 1); quantized integers and 8-bit ones use all their codes; other integers lie in [0, 10),
+    then {0, 1}, then are 0, then in [1, 10), but are 1 where they count what there is; strings are digits. A dimension
+    that is not static is what the file says in its place, and where that is 1, as it is where nothing is said, others
+    are tried before it. The same seed gives the same inputs. Where no domain narrows and all extents are known there is
+    one draw.
     """
     narrows = any(_is_index(tensor) for tensor in tensors)
     free = any(_is_free(*one) for tensor in tensors for one in _list_dimensions(tensor)[_count_sample_axes(tensor) :])
@@ -51,6 +52,8 @@ def _draw_value(tensor: Tensor, generator: np.random.Generator, limits: tuple[in
     if dtype.kind == "b":
         return generator.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":
+        if tensor.counts:
+            return np.ones(shape, dtype)
         if _is_index(tensor):
             return generator.integers(*limits, shape).astype(dtype)
         codes = np.iinfo(dtype)

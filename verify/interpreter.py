@@ -43,7 +43,8 @@ class Tensor:
     """An input or output of a model.
 
     `signature` has -1 for a dimension that is not static, `shape` what stands in. `step` is the scale of the one
-    quantized value that an output is computed from, 0 where there is none: a float output may be a view of codes.
+    quantized value that an output is computed from, 0 where there is none: a float output may be a view of codes. An
+    input that `counts` has a 1 for each thing that there is, as the mask of all words.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Tensor:
     scales: tuple[float, ...] = ()
     zero_points: tuple[int, ...] = ()
     step: float = 0.0
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

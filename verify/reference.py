@@ -6,18 +6,23 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..engine.base.errors import VerificationError
+from .few_bits import ask_precise_products
 from .frames import Array
 from .inputs import SIZES, draw
 from .interpreter import InterpreterError, Kernels, Signature, Source, Tensor
 from .runtime import Runtime
+from .sums import add_sizes
 
 #: the extents that free sizes are tried with, the first of a tensor with those of batches
 _BATCHES, _SIZES = (1, 2), (*SIZES, 128, 480)
+#: the element types of masks
+_WHOLE = ("int32", "int64")
 #: so many combinations of sizes are tried before a model is said not to run
 _TRIED = 60
 
@@ -26,7 +31,8 @@ _TRIED = 60
 class Reference:
     """ONNX Runtime, asked as the interpreter is: what a model's inputs and outputs are, and what it computes.
 
-    Its two sets of kernels are the runtime with its own optimizations, and without. `fixed` are the extents that the
+    Its sets of kernels are the runtime with its own optimizations, and without, and last as precise with weights of few
+    bits as a model's operands are, where it lets the runtime round. `fixed` are the extents that the
     result has where the original's are free, for each input in order: those are tried first.
     """
 
@@ -61,11 +67,16 @@ class Reference:
             raise InterpreterError(f"{error}") from error
 
     def _load(self, key: str | bytes, kernels: Kernels) -> Runtime:
-        if kernels is Kernels.REFERENCE:
-            raise InterpreterError("ONNX Runtime has no other kernels")
         if (key, kernels) not in self._loaded:
+            source, folder = key, None
+            if kernels is Kernels.REFERENCE:
+                found = ask_precise_products(key)
+                if found is None:
+                    raise InterpreterError("ONNX Runtime has no other kernels")
+                source, folder = found, None if isinstance(key, bytes) else Path(key).absolute().parent
             try:
-                self._loaded[key, kernels] = Runtime(key, optimized=kernels is Kernels.DEFAULT)
+                optimized = kernels is not Kernels.OPTIMIZED
+                self._loaded[key, kernels] = Runtime(source, optimized=optimized, folder=folder)
             except VerificationError as error:
                 raise InterpreterError(f"{error}") from error
         return self._loaded[key, kernels]
@@ -73,6 +84,9 @@ class Reference:
 
 def _find_sizes(runtime: Runtime, fixed: Sequence[Sequence[object]] = ()) -> Signature:
     names: dict[Any, Sequence[int]] = {}
+    shapes = [runtime.read_shape(name) for name in runtime.inputs]
+    every = dict.fromkeys((extent for shape in shapes for extent in shape if isinstance(extent, str)), 1)
+    sums = {name for name in every if add_sizes(name, every) is not None}
     for number, name in enumerate(runtime.inputs):
         asked, known = runtime.read_shape(name), fixed[number] if number < len(fixed) else ()
         # Of an input whose axes are in another order, nothing is said.
@@ -80,7 +94,7 @@ def _find_sizes(runtime: Runtime, fixed: Sequence[Sequence[object]] = ()) -> Sig
             a == b for a, b in zip(asked, known, strict=True) if isinstance(a, int)
         )
         for place, extent in enumerate(asked):
-            if not isinstance(extent, int):
+            if not isinstance(extent, int) and extent not in sums:
                 usual = _BATCHES if place == 0 and len(asked) > 1 else _SIZES
                 said = known[place] if alike else None
                 names.setdefault(_name_size(name, place, extent), (said, *usual) if isinstance(said, int) else usual)
@@ -115,11 +129,13 @@ def _combine(names: Mapping[Any, Sequence[int]]) -> Iterator[dict[Any, int]]:
 
 def _describe_tensor(runtime: Runtime, name: str, sizes: Mapping[Any, int]) -> Tensor:
     asked = runtime.read_shape(name)
+    sums = [add_sizes(extent, sizes) for extent in asked]
     shape = tuple(
-        extent if isinstance(extent, int) else sizes[_name_size(name, place, extent)]
-        for place, extent in enumerate(asked)
+        extent if isinstance(extent, int) else sizes[_name_size(name, place, extent)] if total is None else total
+        for place, (extent, total) in enumerate(zip(asked, sums, strict=True))
     )
-    return Tensor(name, runtime.find_element_type(name), shape, shape)
+    kind = runtime.find_element_type(name)
+    return Tensor(name, kind, shape, shape, counts=kind in _WHOLE and any(total is not None for total in sums))
 
 
 def _name_type(array: Array) -> str:

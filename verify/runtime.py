@@ -15,6 +15,7 @@ import numpy as np
 from ..engine.base.errors import VerificationError
 from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.passes.state import read_state
+from .few_bits import LEVEL_OF_JOINED, SINGLE
 from .frames import Array
 from .interpreter import Source, require
 from .layouts import read_layouts
@@ -23,8 +24,8 @@ from .saturation import PRECISE, can_saturate, unshare
 #: element types that numpy calls otherwise than the runtime
 _TYPES = {"float": "float32", "double": "float64", "string": "object"}
 
-#: how precisely the runtime multiplies by weights of few bits that it joins with their product, and single precision
-_FEW_BITS, _SINGLE = "session.qdq_matmulnbits_accuracy_level", "1"
+#: the runtime's option for the folder in which the constants of a model lie that is no file
+_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 class Runtime:
@@ -32,8 +33,9 @@ class Runtime:
 
     With `profile`, a folder, the runtime writes there how long each node takes. Without `optimized` it runs the model
     as it is written, which takes the runtime's own rewriting out of what is compared. A `precise` one is kept from
-    products of bytes that saturate, as they do on some processors, where the runtime takes the model like that, and
-    from rounding what it multiplies by weights of few bits.
+    products of bytes that saturate, as they do on some processors, where the runtime takes the model like that. A
+    `single` one, and a precise one, does not round what it multiplies by weights of few bits. `folder` is that of the
+    constants that are not among the bytes of a model.
 
     Raises VerificationError where the runtime refuses the model, or later fails to run it.
     """
@@ -45,6 +47,8 @@ class Runtime:
         profile: Path | None = None,
         optimized: bool = True,
         precise: bool = False,
+        single: bool = False,
+        folder: Path | None = None,
     ) -> None:
         require("onnxruntime")
         import onnxruntime
@@ -60,8 +64,10 @@ class Runtime:
                 options.profile_file_prefix = f"{profile / 'profile'}"
             if not saturating:
                 options.add_session_config_entry(PRECISE, "1")
-            if precise:
-                options.add_session_config_entry(_FEW_BITS, _SINGLE)
+            if precise or single:
+                options.add_session_config_entry(LEVEL_OF_JOINED, SINGLE)
+            if folder is not None:
+                options.add_session_config_entry(_FOLDER, os.fspath(folder))
             return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
         source = model if isinstance(model, bytes) else os.fspath(model)

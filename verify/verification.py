@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..engine.base.errors import VerificationError
 from ..frontends.source import Source as Given
@@ -13,6 +13,7 @@ from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
 from .batch import BatchedWorker, find_batch
 from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance
+from .few_bits import ROUNDED
 from .formats import INTERPRETED, REFERENCE, find_format
 from .frames import Array
 from .free_sizes import list_other_sizes
@@ -115,20 +116,31 @@ def compare_models(
         described = worker.describe(source)
         if problems := _compare_interfaces(described, runtime):
             return Verification((), problems, seed=seed)
-        resized = resize_inputs(described, runtime)
         candidate = Candidate(runtime, target, seed, samples, inputs, precise)
-        batch = find_batch(described, resized)
-        if batch is None:
-            return _compare_runs(worker, source, resized, candidate)
-        # Not each graph has a form for several samples, and what it makes of them is not what calls for each make.
-        batched = BatchedWorker(worker, batch)
-        try:
-            found = _compare_runs(worker, source, resized, candidate)
-        except VerificationError:
-            return _compare_runs(batched, source, resized, candidate)
-        if not found.passed and (other := _compare_runs(batched, source, resized, candidate)).passed:
-            return other
-        return found
+        found = _compare_batches(worker, source, described, candidate)
+        if found.passed or precise or isinstance(runtime, Interpreted):
+            return found
+        other = _compare_batches(worker, source, described, replace(candidate, runtime=Runtime(target, single=True)))
+        return replace(other, remarks=(*other.remarks, ROUNDED)) if other.passed else found
+
+
+def _compare_batches(
+    worker: Interpreter | Signed | Reference, source: Source, described: Signature, candidate: Candidate
+) -> Verification:
+    """Run both models and compare their outputs; an original that takes no such batch is called for each sample."""
+    resized = resize_inputs(described, candidate.runtime)
+    batch = find_batch(described, resized)
+    if batch is None:
+        return _compare_runs(worker, source, resized, candidate)
+    # Not each graph has a form for several samples, and what it makes of them is not what calls for each make.
+    batched = BatchedWorker(worker, batch)
+    try:
+        found = _compare_runs(worker, source, resized, candidate)
+    except VerificationError:
+        return _compare_runs(batched, source, resized, candidate)
+    if not found.passed and (other := _compare_runs(batched, source, resized, candidate)).passed:
+        return other
+    return found
 
 
 @dataclass(frozen=True, slots=True)

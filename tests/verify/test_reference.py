@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import VerificationError
-from nnrewrite.verify import compare_models
-from onnx import TensorProto, helper
+from nnrewrite.verify import Kernels, compare_models
+from nnrewrite.verify.few_bits import ROUNDED
+from nnrewrite.verify.inputs import draw
+from nnrewrite.verify.reference import Reference
+from onnx import TensorProto, helper, numpy_helper
 
 
 def model(operator: str, shape: list[int | str]) -> bytes:
@@ -79,3 +83,76 @@ def test_a_model_that_was_given_another_batch_is_compared_with_several_runs(batc
 def test_a_batch_that_is_not_several_of_the_own_is_not_run() -> None:
     with pytest.raises(VerificationError, match="invalid dimensions"):
         compare_models(_write_sum(3), _write_sum(4))
+
+
+def remember(*names: str) -> bytes:
+    """A model that joins what it is given with what was before, weighted by a mask of both."""
+    past, new, total = names
+    values = [
+        helper.make_tensor_value_info(name, kind, [1, size])
+        for name, kind, size in (
+            ("x", TensorProto.FLOAT, new),
+            ("mask", TensorProto.INT64, total),
+            ("past", TensorProto.FLOAT, past),
+            ("y", TensorProto.FLOAT, total),
+        )
+    ]
+    nodes = [
+        helper.make_node("Concat", ["past", "x"], ["all"], axis=1),
+        helper.make_node("Cast", ["mask"], ["kept"], to=TensorProto.FLOAT),
+        helper.make_node("Reciprocal", ["kept"], ["weight"]),
+        helper.make_node("Mul", ["all", "weight"], ["y"]),
+    ]
+    made = helper.make_model(
+        helper.make_graph(nodes, "net", values[:3], values[3:]),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=8,
+    )
+    return bytes(made.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("past_sequence_length", "sequence_length", "total_sequence_length"), ("before", "new", "before + new")],
+    ids=["words", "a sum"],
+)
+def test_sizes_that_are_sums_are_so_and_their_mask_is_whole(names: tuple[str, str, str]) -> None:
+    found = Reference().describe(remember(*names))
+    assert [tensor.shape for tensor in found.inputs] == [(1, 16), (1, 32), (1, 16)]
+    [sample] = next(draw(found.inputs))
+    assert (sample[1] == 1).all()
+    both = compare_models(remember(*names), remember(*names))
+    assert both.passed and both.samples == 2  # with other sizes as well
+
+
+def multiply(level: int) -> bytes:
+    """A model that multiplies by weights of 4 bits, and lets the runtime round what it multiplies."""
+    random = np.random.default_rng(0)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, n]) for name, n in (("x", 64), ("y", 16))]
+    constants = [
+        numpy_helper.from_array(random.integers(0, 256, (16, 2, 16), np.uint8), "w"),
+        numpy_helper.from_array(random.uniform(0.1, 1, 32).astype(np.float32), "scales"),
+    ]
+    sizes = {"K": 64, "N": 16, "bits": 4, "block_size": 32, "accuracy_level": level}
+    node = helper.make_node("MatMulNBits", ["x", "w", "scales"], ["y"], domain="com.microsoft", **sizes)
+    graph = helper.make_graph([node], "net", values[:1], values[1:], constants)
+    domains = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return bytes(helper.make_model(graph, opset_imports=domains, ir_version=10).SerializeToString())
+
+
+@pytest.mark.slow
+def test_what_the_runtime_rounds_for_weights_of_few_bits_is_no_difference(tmp_path: Path) -> None:
+    rewrite(multiply(4), to="tflite").save(tmp_path / "net.tflite")
+    found = compare_models(multiply(4), tmp_path / "net.tflite")
+    assert found.passed and found.comparisons[0].kernels is Kernels.REFERENCE
+    assert compare_models(multiply(0), tmp_path / "net.tflite").comparisons[0].kernels is Kernels.DEFAULT
+    spoilt = onnx.ModelProto.FromString(multiply(4))
+    spoilt.graph.initializer[0].raw_data = bytes(reversed(spoilt.graph.initializer[0].raw_data))
+    assert not compare_models(spoilt.SerializeToString(), tmp_path / "net.tflite").passed
+
+
+@pytest.mark.slow
+def test_what_the_runtime_rounds_in_a_result_is_told() -> None:
+    made = rewrite(multiply(0), rules=("onnx2onnx", "standard")).model.SerializeToString()
+    found = compare_models(multiply(0), made)
+    assert found.passed and ROUNDED in found.remarks
