@@ -23,6 +23,7 @@ from .base import Module, Visit
 from .fold import Fold
 from .known import make_shape_node
 from .samples import Forbidden, KnownValues, Place, RunTimeExtents, SampleCounts, Samples
+from .views import write_views
 
 #: what to ask for where the batch is to be known at run time only, and the name of such an extent
 DYNAMIC = "dynamic"
@@ -114,7 +115,7 @@ class Resizing:
     """
 
     def __init__(self, module: Module, asked: RequestedShapes, known: KnownValues) -> None:
-        self._dialect, self._subgraphs = module.source, module.functions
+        self._dialect, self._subgraphs, self._names = module.source, module.functions, module.names
         self._asked = asked
         self._graph = graph = module.graph
         self._carrying: dict[ir.Value, int] = {}
@@ -165,6 +166,7 @@ class Resizing:
         if not inputs or any(before[1:] != after[1:] for before, after in resized if before):
             return  # or extents of samples change as well, which constants may say too
         old = self._carrying[inputs[0]]
+        known = write_views(module, known, old)
         number = new if isinstance(new, int) else None
         extents = {value: read_extents(value) for value in inputs}
         try:
@@ -253,7 +255,7 @@ class Resizing:
                 self._replace(node, place, operand, np.array(changed, numbers.dtype).reshape(numbers.shape))
 
     def _replace(self, node: ir.Node, place: int, operand: ir.Value, numbers: np.ndarray) -> None:
-        name = f"{operand.name}_of_{node.name}"
+        name = self._names.make_name(f"{operand.name}_of_{node.name}")
         made = ir.Value(name=name, type=operand.type, shape=ir.Shape(numbers.shape))
         made.const_value = ir.tensor(numbers, name=name)
         assert node.graph is not None

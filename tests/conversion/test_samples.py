@@ -76,6 +76,17 @@ RECURRENT = f"""
 """
 
 
+_PLACES = f"""
+  f = Constant <value_ints = [-1]> ()
+  i = Constant <value = int64[1, 8, 5] {{{", ".join(map(str, range(40)))}}}> ()
+  a = Reshape(x, f)
+"""
+
+#: a view by strides, as an exporter writes it, inside a model and as its result
+STRIDES = f"{_PLACES} b = Gather <axis = 0> (a, i) c = Transpose <perm = [0, 2, 1]> (b) y = MatMul(c, w)"
+STRIDES_LAST = f"{_PLACES} y = Gather <axis = 0> (a, i)"
+
+
 def write(nodes: str, *shape: int) -> bytes:
     """A model of a graph from `x` to `y`, with a matrix `w`."""
     text = f"""<ir_version: 8, opset_import: ["": 17]> net (float[{", ".join(map(str, shape))}] x) => (float[] y)
@@ -103,8 +114,19 @@ def run(model: bytes, x: np.ndarray) -> np.ndarray:
         (PART, (1, 5, 8)),
         (SIZES, (1, 4, 4, 3)),
         (RECURRENT, (1, 5, 8)),
+        (STRIDES, (1, 5, 8)),
+        (STRIDES_LAST, (1, 5, 8)),
     ],
-    ids=["heads behind the sequence", "windows", "a token for each sample", "a part of all axes", "sizes", "a state"],
+    ids=[
+        "heads behind the sequence",
+        "windows",
+        "a token for each sample",
+        "a part of all axes",
+        "sizes",
+        "a state",
+        "strides",
+        "strides last",
+    ],
 )
 def test_each_sample_is_computed_as_one_was(nodes: str, shape: tuple[int, ...], batch: int | str) -> None:
     source = write(nodes, *shape)
