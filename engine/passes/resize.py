@@ -23,7 +23,7 @@ from .base import Module, Visit
 from .fold import Fold
 from .known import make_shape_node
 from .samples import Forbidden, KnownValues, Place, RunTimeExtents, SampleCounts, Samples
-from .views import write_views
+from .strided_views import write_views
 
 #: what to ask for where the batch is to be known at run time only, and the name of such an extent
 DYNAMIC = "dynamic"
