@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -139,7 +140,8 @@ class Reason:
 class Refusal:
     """One node that no rule took; `why` says why no rule is about its operator, where that is known.
 
-    `what` says what cannot be done with it, `source` which node of the source it stems from, where that is known.
+    `what` says what cannot be done with it, `source` which node of the source it stems from, where that is known. One
+    that `follows` reads what is not known as another was refused that yields it.
     """
 
     operator: str
@@ -148,6 +150,7 @@ class Refusal:
     why: str = ""
     what: str = "cannot be converted"
     source: str = ""
+    follows: bool = False
 
 
 class UnsupportedError(RewriteError):
@@ -157,16 +160,21 @@ class UnsupportedError(RewriteError):
         self.refusals = tuple(refusals)
         self.advice = advice or ""
         groups: dict[tuple[str, tuple[Reason, ...], str], list[str]] = {}
-        for refusal in self.refusals:
+        first = [refusal for refusal in self.refusals if not refusal.follows]
+        for refusal in first:
             groups.setdefault((refusal.operator, refusal.reasons, refusal.why), []).append(refusal.node)
-        operators = len({refusal.operator for refusal in self.refusals})
-        counts = format_count(operators, "operator"), format_count(len(refusals), "node")
-        lines = [f"{counts[0]} {self.refusals[0].what} ({counts[1]}):"]
+        operators = len({refusal.operator for refusal in first})
+        counts = format_count(operators, "operator"), format_count(len(first), "node")
+        lines = [f"{counts[0]} {first[0].what} ({counts[1]}):"]
         for (operator, reasons, why), nodes in groups.items():
             shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
             lines.append(f"  {operator} x {len(nodes)}: {shown}")
             lines += [f"    {reason.span}: rule {reason.rule}: {reason.message}" for reason in reasons]
             if not reasons:
                 lines.append(f"    {why or f'no rule is about {operator}'}")
+        behind = Counter(refusal.operator for refusal in self.refusals if refusal.follows)
+        if behind:
+            listed = ", ".join(f"{operator} x {count}" for operator, count in behind.most_common())
+            lines.append(f"  what {format_count(behind.total(), 'node')} behind them read is not known: {listed}")
         lines += [f"help: {advice}"] if advice else []
         super().__init__("\n".join(lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.errors import Reason, Refusal
-from ..base.startup import dataclass
+from ..base.startup import dataclass, replace
 from ..rewrite.apply import SOURCE
 from ..rewrite.stages import NORMALIZE
 from .base import Module, Visit
@@ -32,11 +32,18 @@ class Supported:
         """Note what one graph still has of the source's operators; the runner raises UnsupportedError with all."""
         if module.source is module.target:
             return
+        #: values of which too little is known, as a node was refused that they are made of
+        unknown: set[ir.Value | None] = set()
         for node in module.graph:
-            if node.domain == module.target.domain or self.keep_all:
-                continue
-            if not (self.keep and _keep(module, self.stage, node)):
-                module.refusals.append(refuse(module, self.stage, node))
+            follows = not unknown.isdisjoint(node.inputs)
+            taken = node.domain == module.target.domain or self.keep_all
+            if not taken and not (self.keep and _keep(module, self.stage, node)):
+                refusal = refuse(module, self.stage, node)
+                follows = follows and bool(refusal.reasons) and not refusal.why
+                module.refusals.append(replace(refusal, follows=follows))
+                follows = True
+            if follows:
+                unknown.update(value for value in node.outputs if value.dtype is None or value.shape is None)
 
 
 def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:

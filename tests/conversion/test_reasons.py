@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nnrewrite
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
 from nnrewrite.cli.dispatch import app
@@ -59,3 +60,16 @@ def test_constants_that_take_more_room_are_named_with_their_types(single: Single
 def test_a_graph_that_takes_more_room_is_told_from_its_constants(single: Single, tmp_path: Path) -> None:
     source = single("ATAN2", {"y": ("FLOAT32", [2]), "x": ("FLOAT32", [2])}, [("FLOAT32", [2])])
     assert "nodes with their names, shapes and rules take" in summary(source, tmp_path)
+
+
+def test_what_is_not_known_behind_a_refused_node_is_told_apart() -> None:
+    text = """<ir_version: 8, opset_import: ["": 21, "com.example": 1]>
+    net (float[2, 3] x, float[3, 4] w) => (float[2, 4] y, float[2, 3] z) {
+      a = com.example.Foo(x)  b = MatMul(a, w)  y = Relu(b)  z = com.example.Bar(a)
+    }"""
+    with pytest.raises(nnrewrite.UnsupportedError) as caught:
+        nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), to="tflite")
+    first, *others = f"{caught.value}".splitlines()
+    assert first == "2 operators cannot be converted (2 nodes):"
+    assert [line for line in others if line.startswith("  Foo x 1:") or line.startswith("  Bar x 1:")]
+    assert "MatMul" not in " ".join(others[:-1]) and "behind them read is not known: MatMul x 1" in others[-1]
