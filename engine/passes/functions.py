@@ -229,6 +229,9 @@ def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.Function
 
 def _make_type(value: ir.Value) -> onnx.TypeProto:
     proto = onnx.TypeProto()
+    if value.type is not None and not isinstance(value.type, ir.TensorType):
+        serde.serialize_type_into(proto, value.type)
+        return proto
     proto.tensor_type.elem_type = int(value.dtype or 0)
     shape = read_extents(value)
     if shape is not None:

@@ -73,3 +73,12 @@ def test_what_is_not_known_behind_a_refused_node_is_told_apart() -> None:
     assert first == "2 operators cannot be converted (2 nodes):"
     assert [line for line in others if line.startswith("  Foo x 1:") or line.startswith("  Bar x 1:")]
     assert "MatMul" not in " ".join(others[:-1]) and "behind them read is not known: MatMul x 1" in others[-1]
+
+
+def test_a_function_over_sequences_that_a_model_is_given_is_refused_by_what_it_consists_of() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    net (seq(float[N]) x) => (seq(float[N]) y) {
+      y = SequenceMap <body: graph = each (float[N] a) => (float[N] b) { b = Relu(a) }> (x)
+    }"""
+    with pytest.raises(nnrewrite.UnsupportedError, match="SequenceAt x 1"):
+        nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), to="tflite")
