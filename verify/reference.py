@@ -87,6 +87,8 @@ def _find_sizes(runtime: Runtime, fixed: Sequence[Sequence[object]] = ()) -> Sig
     shapes = [runtime.read_shape(name) for name in runtime.inputs]
     every = dict.fromkeys((extent for shape in shapes for extent in shape if isinstance(extent, str)), 1)
     sums = {name for name in every if add_sizes(name, every) is not None}
+    others = {name: 1 for name in every if name not in sums}
+    sums = {name for name in sums if add_sizes(name, others) is not None}  # of sums of sums nothing is known
     for number, name in enumerate(runtime.inputs):
         asked, known = runtime.read_shape(name), fixed[number] if number < len(fixed) else ()
         # Of an input whose axes are in another order, nothing is said.
