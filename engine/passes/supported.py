@@ -42,8 +42,7 @@ class Supported:
                 follows = follows and bool(refusal.reasons) and not refusal.why
                 module.refusals.append(replace(refusal, follows=follows))
                 follows = True
-            spec = module.source.find_operator(node.op_type) if follows else None
-            if follows and (spec is None or spec.facts.opaque is None):  # a handle has no type that could be known
+            if follows and module.source.schemas:  # other files state what they know of each value
                 unknown.update(value for value in node.outputs if value.dtype is None or value.shape is None)
 
 
