@@ -71,8 +71,7 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     result = Result(job, conversion.report, size, written, seconds, explained=explained, profile=profile)
     with contextlib.ExitStack() as stack:
         if interpreter is not None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            result, source = _verify(result, call, source, interpreter, folder)
+            result, source = _verify(result, call, source, interpreter, stack)
         if job.page is not None:
             from .pages import write_result
 
@@ -93,19 +92,21 @@ def start_interpreter(call: Call) -> contextlib.AbstractContextManager[Interpret
 
 
 def _verify(
-    result: Result, call: Call, source: Path | bytes, interpreter: Interpreter, folder: Path
+    result: Result, call: Call, source: Path | bytes, interpreter: Interpreter, stack: contextlib.ExitStack
 ) -> tuple[Result, Path | bytes]:
-    """Compare a result with its original: the model, or the part of it asked for, a file in a folder; and which."""
+    """Compare a result with its original: the model, or the part of it asked for, a file until the stack is closed;
+    and which."""
     from ..engine.base.errors import RewriteError
     from ..verify import compare_models
-    from ..verify.formats import find_format
 
     job, options, signature = result.job, call.options, result.report.signature
     try:
-        find_format(source)
         if options.inputs or options.outputs:
             from ..conversion.part_file import write_part
+            from ..verify.formats import find_format
 
+            find_format(source)  # what no runtime runs is told as such
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             asked = options.replace(member=job.member, signature=job.signature or options.signature)
             source, signature = write_part(job.source, asked, folder), None
         verification = compare_models(source, job.target, interpreter=interpreter, signature=signature)

@@ -28,7 +28,7 @@ def write_part(source: str | os.PathLike[str], options: Options, folder: Path) -
     writer = writers.find_dialect_writer(dialect.name)
     if writer is None:
         raise CallError(f"there is no writing a part of a {find_reader(source, options).name} model as it is")
-    Part(tuple(options.inputs), tuple(options.outputs)).cut_graph(subject.graph, dialect)
+    Part(tuple(options.inputs), tuple(options.outputs)).extract(subject.graph, dialect)
     output = writers.Output(subject.graph, subject.outputs, dialect, subject.opset or 1, origin=subject.model)
     path = folder / f"part{writer.suffixes[0]}"
     writer.encode(output).save(path, external_data=False)

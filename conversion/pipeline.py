@@ -141,14 +141,12 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         extents = asked if step is resizing else RequestedShapes()
         order: Interface | None = interface if step is arranging else Interface()
         # What is the same for the batch of the file, as a reshape for a permutation, is not for another.
-        waits = resizing is not None and place < steps.index(resizing)
+        tuned = resizing is None or place >= steps.index(resizing)
         ends = prepared.rules.source, prepared.rules.target
         if writer.folder and order == KEPT and len({end.facts.channels for end in ends}) == 1:
             order = None  # a permutation stands in code where the source has it
-        order = None if waits else order
-        module = _run_step(
-            subject, prepared, functions, step, extents, order, module, version, writer.folder, not waits
-        )
+        order = order if tuned else None
+        module = _run_step(subject, prepared, functions, step, extents, order, module, version, writer.folder, tuned)
     assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
     report = replace(

@@ -23,7 +23,7 @@ from ..engine.dialects.onnx_schemas import find_schema
 from ..engine.dialects.operators import Catalogue, Dialect, leave_out_empty, map_called
 from .external_data import TensorFiles
 from .mapping import load
-from .onnx_graphs import OVERRIDABLE, fix_defaults, list_given, list_nodes
+from .onnx_graphs import OVERRIDABLE, fix_defaults, list_defaults, list_nodes
 from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline_model
 
@@ -165,7 +165,7 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
     Elements are to `follow` where no operator makes as many of them as a number says: nothing bounds that number.
     """
     graph = proto.graph
-    listed = len(list_given(graph))
+    listed = len(list_defaults(graph))
     if proto.ir_version < OVERRIDABLE or (listed == len(graph.initializer) and listed >= _HABIT):
         fix_defaults(graph)
     for given_input in graph.input:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import onnx
 
 from ..engine.base.errors import ModelError
+from ..frontends.onnx_graphs import read_proto
 from .frames import Array
 from .runtime import Runtime
 
@@ -84,7 +85,7 @@ class Wiring:
 def read_wiring(model: str | bytes) -> Wiring:
     """Read the graph of a model from its path or its bytes; raises ModelError for what is none."""
     try:
-        return Wiring(onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model))
+        return Wiring(read_proto(model))
     except Exception as error:  # the parser's exceptions have no common root but this
         raise ModelError(f"{model if isinstance(model, str) else 'the model'}: {error}") from error
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .frames import Array
 from .interpreter import Tensor
-from .sums import add_sizes
+from .symbolic_sizes import compute_size
 
 #: what becomes of each extent, the first that a model takes: one more, of sizes alone, of samples alone, or twice as
 #: much for what asks for multiples
@@ -36,7 +36,7 @@ def list_other_sizes(
         named = zip(resized, (one for one, _ in said), strict=True)
         sizes = {name: extent for shape, names in named for name, extent in zip(names, shape, strict=False)}
         resized = [
-            tuple(add_sizes(name, sizes) or extent for name, extent in zip(names, shape, strict=True))
+            tuple(compute_size(name, sizes) or extent for name, extent in zip(names, shape, strict=True))
             if len(names) == len(shape)
             else shape
             for shape, (names, _) in zip(resized, said, strict=True)

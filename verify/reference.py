@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..engine.base.errors import VerificationError
-from .few_bits import ask_precise_products
 from .frames import Array
 from .inputs import SIZES, draw
 from .interpreter import InterpreterError, Kernels, Signature, Source, Tensor
+from .low_bit_weights import reset_accuracy_level
 from .runtime import Runtime
-from .sums import add_sizes
+from .symbolic_sizes import compute_size
 
 #: the extents that free sizes are tried with, the first of a tensor with those of batches
 _BATCHES, _SIZES = (1, 2), (*SIZES, 128, 480)
@@ -70,7 +70,7 @@ class Reference:
         if (key, kernels) not in self._loaded:
             source, folder = key, None
             if kernels is Kernels.REFERENCE:
-                found = ask_precise_products(key)
+                found = reset_accuracy_level(key)
                 if found is None:
                     raise InterpreterError("ONNX Runtime has no other kernels")
                 source, folder = found, None if isinstance(key, bytes) else Path(key).absolute().parent
@@ -86,11 +86,11 @@ def _find_sizes(runtime: Runtime, fixed: Sequence[Sequence[object]] = ()) -> Sig
     names: dict[Any, Sequence[int]] = {}
     shapes = [runtime.read_shape(name) for name in runtime.inputs]
     every = dict.fromkeys((extent for shape in shapes for extent in shape if isinstance(extent, str)), 1)
-    sums = {name for name in every if add_sizes(name, every) is not None}
+    sums = {name for name in every if compute_size(name, every) is not None}
     others = {name: 1 for name in every if name not in sums}
-    sums = {name for name in sums if add_sizes(name, others) is not None}  # of sums of sums nothing is known
-    for number, name in enumerate(runtime.inputs):
-        asked, known = runtime.read_shape(name), fixed[number] if number < len(fixed) else ()
+    sums = {name for name in sums if compute_size(name, others) is not None}  # of sums of sums nothing is known
+    for number, (name, asked) in enumerate(zip(runtime.inputs, shapes, strict=True)):
+        known = fixed[number] if number < len(fixed) else ()
         # Of an input whose axes are in another order, nothing is said.
         alike = len(asked) == len(known) and all(
             a == b for a, b in zip(asked, known, strict=True) if isinstance(a, int)
@@ -131,7 +131,7 @@ def _combine(names: Mapping[Any, Sequence[int]]) -> Iterator[dict[Any, int]]:
 
 def _describe_tensor(runtime: Runtime, name: str, sizes: Mapping[Any, int]) -> Tensor:
     asked = runtime.read_shape(name)
-    sums = [add_sizes(extent, sizes) for extent in asked]
+    sums = [compute_size(extent, sizes) for extent in asked]
     shape = tuple(
         extent if isinstance(extent, int) else sizes[_name_size(name, place, extent)] if total is None else total
         for place, (extent, total) in enumerate(zip(asked, sums, strict=True))

@@ -15,10 +15,10 @@ import numpy as np
 from ..engine.base.errors import VerificationError
 from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.passes.state import read_state
-from .few_bits import LEVEL_OF_JOINED, SINGLE
 from .frames import Array
 from .interpreter import Source, require
 from .layouts import read_layouts
+from .low_bit_weights import LEVEL_OF_JOINED, SINGLE
 from .saturation import PRECISE, can_saturate, unshare
 
 #: element types that numpy calls otherwise than the runtime

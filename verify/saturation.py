@@ -15,6 +15,7 @@ from ..engine.base.names import Scope
 from ..engine.dialects.ops_files import load
 from ..engine.passes.accepted import Accepted
 from ..engine.passes.base import Module, run_passes
+from ..frontends.onnx_graphs import read_proto
 from .interpreter import require
 
 #: the runtime's option to compute with unsigned weights where signed ones would saturate
@@ -51,9 +52,7 @@ def explain_saturation(model: bytes | str) -> str:
     not, in the words of the rules of the target for no runtime in particular; nothing where none does."""
     if not can_saturate():
         return ""
-    import onnx
-
-    graph = (ir.from_proto(onnx.load_from_string(model)) if isinstance(model, bytes) else ir.load(model)).graph
+    graph = (ir.from_proto(read_proto(model)) if isinstance(model, bytes) else ir.load(model)).graph
     module = Module(graph, prepare((PORTABLE,), None).rules, Scope(graph))
     run_passes([Accepted()], module)
     return ", ".join(format_remarks(module.outcome.told))
@@ -67,7 +66,7 @@ def unshare(model: bytes | str) -> bytes:
     """
     import onnx
 
-    proto = onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+    proto = read_proto(model)
     signed = {one.name: one for one in proto.graph.initializer if one.data_type == onnx.TensorProto.INT8}
     constants, read = {one.name for one in proto.graph.initializer}, set[str]()
     made = {

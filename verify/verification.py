@@ -13,13 +13,13 @@ from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
 from .batch import BatchedWorker, find_batch
 from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance
-from .few_bits import ROUNDED
 from .formats import INTERPRETED, REFERENCE, find_format
 from .frames import Array
 from .free_sizes import list_other_sizes
 from .inputs import draw
 from .interpreted import Interpreted
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
+from .low_bit_weights import ROUNDED
 from .reals import write_real_form
 from .reference import Reference
 from .runtime import Runtime
@@ -116,7 +116,7 @@ def compare_models(
         described = worker.describe(source)
         if problems := _compare_interfaces(described, runtime):
             return Verification((), problems, seed=seed)
-        candidate = Candidate(runtime, target, seed, samples, inputs, precise)
+        candidate = TargetModel(runtime, target, seed, samples, inputs, precise)
         found = _compare_batches(worker, source, described, candidate)
         if found.passed or precise or isinstance(runtime, Interpreted):
             return found
@@ -125,7 +125,7 @@ def compare_models(
 
 
 def _compare_batches(
-    worker: Interpreter | Signed | Reference, source: Source, described: Signature, candidate: Candidate
+    worker: Interpreter | Signed | Reference, source: Source, described: Signature, candidate: TargetModel
 ) -> Verification:
     """Run both models and compare their outputs; an original that takes no such batch is called for each sample."""
     resized = resize_inputs(described, candidate.runtime)
@@ -144,7 +144,7 @@ def _compare_batches(
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class TargetModel:
     """A model to be compared, as it runs and as a file, and on which inputs."""
 
     runtime: Runtime | Interpreted
@@ -155,7 +155,7 @@ class Candidate:
     precise: bool
 
 
-def _compare_runs(worker: Worker, source: Source, described: Signature, candidate: Candidate) -> Verification:
+def _compare_runs(worker: Worker, source: Source, described: Signature, candidate: TargetModel) -> Verification:
     """Run both models on what inputs the original takes, and compare their outputs; raises as `compare_models` does."""
     runtime, seed = candidate.runtime, candidate.seed
     facade = Adapter(runtime, described)

@@ -118,6 +118,10 @@ class OperatorSpec:
             found.pop()
         return found
 
+    def find_operand(self, name: str) -> int | None:
+        """The place of the operand of a name; None where there is none."""
+        return next((place for place, operand in enumerate(self.operands) if operand.name == name), None)
+
     def has(self, options: Iterable[str]) -> bool:
         """Whether it has all of some options."""
         return all(name in self.options for name in options)

@@ -85,7 +85,7 @@ def _drop_defaults(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:
 def _write_result_counts(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:
     """Write out how many results there are where the older form did not have to say so, and the newer one has."""
     for name, instead in now.facts.counted.items():
-        place = next((place for place, operand in enumerate(now.operands) if operand.name == instead), None)
+        place = now.find_operand(instead)
         said = place is not None and place < len(node.inputs) and node.inputs[place] is not None
         if name in now.options and name not in was.options and not said:
             node.attributes.add(make_attribute(now.options[name], len(node.outputs)))

@@ -25,10 +25,10 @@ class Part:
     name, visits = "part", Visit.MAIN
 
     def run(self, module: Module) -> None:
-        """Cut the module's graph, as `cut_graph` does."""
-        self.cut_graph(module.graph, module.source)
+        """Cut the module's graph, as `extract` does."""
+        self.extract(module.graph, module.source)
 
-    def cut_graph(self, graph: ir.Graph, dialect: Dialect) -> None:
+    def extract(self, graph: ir.Graph, dialect: Dialect) -> None:
         """Cut a graph of a dialect.
 
         Raises CallError for a name that no value has, one of a constant, one of a value that no file can pass on, and

@@ -22,8 +22,8 @@ from ..rewrite.subgraphs import list_called
 from .base import Module, Visit
 from .fold import Fold
 from .known import make_shape_node
-from .samples import Forbidden, KnownValues, Place, RunTimeExtents, SampleCounts, Samples
-from .strided_views import write_views
+from .samples import BatchAxis, BatchError, KnownValues, RunTimeExtents, SampleCounts, Samples
+from .strided_views import replace_strided_views
 
 #: what to ask for where the batch is to be known at run time only, and the name of such an extent
 DYNAMIC = "dynamic"
@@ -166,12 +166,12 @@ class Resizing:
         if not inputs or any(before[1:] != after[1:] for before, after in resized if before):
             return  # or extents of samples change as well, which constants may say too
         old = self._carrying[inputs[0]]
-        known = write_views(module, known, old)
+        known = replace_strided_views(module, known, old)
         number = new if isinstance(new, int) else None
         extents = {value: read_extents(value) for value in inputs}
         try:
             samples = Samples(module, SampleCounts(old, number), known, inputs)
-        except Forbidden as error:
+        except BatchError as error:
             self._object_to(error.node, error.why)
         for value, asked in extents.items():
             value.shape = ir.Shape(asked or ())
@@ -182,7 +182,7 @@ class Resizing:
         for (node, place), wanted in samples.computed.items():
             node.replace_input_with(place, _compute_operand(node, place, wanted, module))
         for value, found in samples.places.items():
-            if found == Place(0) and not value.is_graph_input():
+            if found == BatchAxis(0) and not value.is_graph_input():
                 self._carrying[value] = old
 
     def _run(self, graph: ir.Graph, shapes: Mapping[ir.Value, Shape | None]) -> None:
@@ -231,7 +231,7 @@ class Resizing:
             return
         for name, free in spec.facts.extents.items():
             new = first if isinstance(first, int) else free
-            place = next((i for i, operand in enumerate(spec.operands) if operand.name == name), None)
+            place = spec.find_operand(name)
             if place is None:
                 said = list(get_option(node, spec.options[name]) or ())
             else:

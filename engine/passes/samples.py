@@ -31,7 +31,7 @@ _IMAGES = "implicit"
 _EXTENTS = "extents"
 
 
-class Forbidden(Exception):
+class BatchError(Exception):
     """A node that does not take another number of samples, and why."""
 
     def __init__(self, node: ir.Node, why: str) -> None:
@@ -40,7 +40,7 @@ class Forbidden(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BatchAxis:
     """The axis with the samples: `before` times all of them, each with `after` elements along it."""
 
     axis: int
@@ -84,31 +84,31 @@ class Samples:
     """The places of samples in the values of a graph, found out from those of its inputs.
 
     `known` is of values with the old number of samples. `places` has what was found, `changes` the constants to be put
-    in the place of operands, `computed` the extents that a run tells. Raises Forbidden with the first node that does
+    in the place of operands, `computed` the extents that a run tells. Raises BatchError with the first node that does
     not take another number.
     """
 
     def __init__(self, module: Module, counts: SampleCounts, known: KnownValues, inputs: Sequence[ir.Value]) -> None:
         self._dialect, self._opset, self._counts = module.source, module.opset, counts
         self._shapes, self._constants = known.shapes, known.constants
-        self.places: dict[ir.Value, Place] = {}
+        self.places: dict[ir.Value, BatchAxis] = {}
         self.changes: dict[tuple[ir.Node, int], np.ndarray] = {}
         self.computed: dict[tuple[ir.Node, int], RunTimeExtents] = {}
         for value in inputs:
-            self._put(value, Place(0))
+            self._put(value, BatchAxis(0))
         self._search(list(module.graph))
 
     def _search(self, nodes: Sequence[ir.Node]) -> None:
         """Follow the nodes; where one objects, go back to the last reshape with a place that was not tried."""
-        choices: dict[int, list[Place]] = {}
-        first: Forbidden | None = None
+        choices: dict[int, list[BatchAxis]] = {}
+        first: BatchError | None = None
         number, visits = 0, 0
         while number < len(nodes):
             visits += 1
             try:
                 self._follow(nodes[number], number, choices)
                 number += 1
-            except Forbidden as error:
+            except BatchError as error:
                 first = first or error
                 while choices and len(choices[max(choices)]) < 2:
                     del choices[max(choices)]
@@ -117,7 +117,7 @@ class Samples:
                 number = max(choices)
                 choices[number].pop(0)
 
-    def _follow(self, node: ir.Node, number: int, choices: dict[int, list[Place]]) -> None:
+    def _follow(self, node: ir.Node, number: int, choices: dict[int, list[BatchAxis]]) -> None:
         """Find the places of samples in the results of a node; `choices` has those still to be tried at a reshape."""
         for result in node.outputs:
             self.places.pop(result, None)
@@ -131,7 +131,7 @@ class Samples:
         if not carriers or (spec is not None and spec.facts.quantization == _EXTENTS):
             return
         if spec is None or spec.domain != node.domain:
-            raise Forbidden(node, "nothing is known of it")
+            raise BatchError(node, "nothing is known of it")
         (value, found), *_ = carriers
         read, shape = self._shapes.get(value), self._shapes.get(node.outputs[0])
         if read is None or shape is None:
@@ -142,7 +142,7 @@ class Samples:
             if number not in choices:
                 choices[number] = self._list_places(read, shape, found)
             if not choices[number]:
-                raise Forbidden(node, f"it makes a value of the shape {[*shape]} whatever its operand is")
+                raise BatchError(node, f"it makes a value of the shape {[*shape]} whatever its operand is")
             self._follow_reshape(node, spec, shape, choices[number][0])
         elif facts.broadcasts and facts.extents and value is node.inputs[0]:
             self._follow_broadcast(
@@ -164,9 +164,9 @@ class Samples:
             if found is None:
                 self._repeat(node, at, next(one for one in node.inputs if one in self.places), axis)
             elif found.axis != axis:
-                raise Forbidden(node, "it works along the samples")
+                raise BatchError(node, "it works along the samples")
 
-    def _put(self, value: ir.Value, place: Place) -> None:
+    def _put(self, value: ir.Value, place: BatchAxis) -> None:
         """Let a value of a known shape have the samples at a place."""
         shape = self._shapes.get(value)
         if shape is not None:
@@ -175,7 +175,7 @@ class Samples:
             value.shape = make_shape(tuple(extents))
             self.places[value] = place
 
-    def _list_places(self, read: Shape, shape: Shape, found: Place) -> list[Place]:
+    def _list_places(self, read: Shape, shape: Shape, found: BatchAxis) -> list[BatchAxis]:
         """Where the samples may stand once elements in their order have another shape."""
         ahead = math.prod(read[: found.axis]) * found.before
         places = []
@@ -183,10 +183,10 @@ class Samples:
             before, rest = divmod(ahead, math.prod(shape[:axis]) or 1)
             after, part = divmod(extent, before * self._counts.old or 1)
             if not rest and not part and after:
-                places.append(Place(axis, before, after))
+                places.append(BatchAxis(axis, before, after))
         return sorted(places, key=lambda place: (place.before > 1, place.after > 1))
 
-    def _follow_reshape(self, node: ir.Node, spec: OperatorSpec, shape: Shape, found: Place) -> None:
+    def _follow_reshape(self, node: ir.Node, spec: OperatorSpec, shape: Shape, found: BatchAxis) -> None:
         """Say the new shape of a reshape that has the samples at a place, in a constant."""
         at, said = self._read(node, spec, next(iter(spec.facts.extents)))
         if said is not None:
@@ -195,13 +195,13 @@ class Samples:
             self.changes[node, at] = np.array(extents, said.dtype)
         self._put(node.outputs[0], found)
 
-    def _follow_broadcast(self, node: ir.Node, spec: OperatorSpec, extent: int, found: Place) -> None:
+    def _follow_broadcast(self, node: ir.Node, spec: OperatorSpec, extent: int, found: BatchAxis) -> None:
         """Say that the result has as many samples as the operand, whose axis had an extent, in a constant shape."""
         at, said = self._read(node, spec, next(iter(spec.facts.extents)))
         shape = self._shapes[node.outputs[0]] or ()
         axis = found.axis - len(shape)
         if shape[axis] != extent:
-            raise Forbidden(node, "it repeats the samples")
+            raise BatchError(node, "it repeats the samples")
         if said is not None and len(said) >= -axis:
             self.changes[node, at] = said.copy()
             self.changes[node, at][axis] = 1  # as many as the operand has
@@ -222,7 +222,7 @@ class Samples:
             return False
         for at, operand in enumerate(node.inputs):
             if operand is not None and self.places.get(operand, found) != found:
-                raise Forbidden(node, "it joins values that have the samples in different places")
+                raise BatchError(node, "it joins values that have the samples in different places")
             if operand is None or operand in self.places:
                 continue
             self._repeat(node, at, value, found.axis)
@@ -232,16 +232,16 @@ class Samples:
         """Repeat a constant operand along an axis for each of the samples that stand beside it in a value."""
         operand, tensor, found = node.inputs[at], self._constants.get((node, at)), self.places[value]
         if tensor is None:
-            raise Forbidden(node, f"it reads {operand and operand.name}, which does not follow the samples")
+            raise BatchError(node, f"it reads {operand and operand.name}, which does not follow the samples")
         extents, new = tuple(tensor.shape.numpy()), self._counts.new
         if new is None and self._can_read(found) and extents[axis] == 1 and axis == found.axis:
             self.computed[node, at] = RunTimeExtents(extents, axis, value, repeats=True)
         elif new is not None and new % self._counts.old == 0 and found.before == 1:
             self.changes[node, at] = np.concatenate([tensor.numpy()] * (new // self._counts.old), axis)
         else:
-            raise Forbidden(node, f"it reads a constant of the shape {[*extents]} with each sample")
+            raise BatchError(node, f"it reads a constant of the shape {[*extents]} with each sample")
 
-    def _can_read(self, found: Place) -> bool:
+    def _can_read(self, found: BatchAxis) -> bool:
         """Whether a run can tell the number of samples from a value."""
         return found.before == found.after == 1 and self._opset >= PARTS
 
@@ -256,7 +256,7 @@ class Samples:
             return False
         place = listed.index(found.axis)
         if starts[place] != 0 or ends[place] < read[found.axis] or (steps is not None and steps[place] != 1):
-            raise Forbidden(node, "it takes a part of the samples")
+            raise BatchError(node, "it takes a part of the samples")
         self.changes[node, at] = ends.copy()
         self.changes[node, at][place] = min(_END, np.iinfo(ends.dtype).max)
         return True
@@ -274,18 +274,19 @@ class Samples:
             elif self._can_read(found):
                 self.computed[node, at] = RunTimeExtents(tuple(said.tolist()), found.axis, value, repeats=False)
             else:
-                raise Forbidden(node, f"{name} says how many samples there are")
+                raise BatchError(node, f"{name} says how many samples there are")
             return True
         return False
 
     def _read(self, node: ir.Node, spec: OperatorSpec, name: str) -> tuple[int, np.ndarray | None]:
         """The place of an operand and its elements as a list, None where it is not there or no constant."""
-        at = next((place for place, operand in enumerate(spec.operands) if operand.name == name), len(node.inputs))
+        place = spec.find_operand(name)
+        at = len(node.inputs) if place is None else place
         tensor = self._constants.get((node, at))
         return at, None if tensor is None else tensor.numpy().ravel()
 
     def _follow_by_inference(
-        self, node: ir.Node, spec: OperatorSpec, carriers: Sequence[tuple[ir.Value, Place]]
+        self, node: ir.Node, spec: OperatorSpec, carriers: Sequence[tuple[ir.Value, BatchAxis]]
     ) -> None:
         """Find the axis whose extent another number of samples changes."""
         read = [(self._shapes[value] or (), place) for value, place in carriers]
@@ -294,11 +295,11 @@ class Samples:
             _, said = self._read(node, spec, option)
             axes = get_option(node, spec.options[option]) if option in spec.options else said
             if axes is not None and found.axis in np.ravel(axes) % len(first):
-                raise Forbidden(node, "it works along the samples")
+                raise BatchError(node, "it works along the samples")
         try:
             inferred = infer(node, self._opset)
         except InferenceError as error:
-            raise Forbidden(node, f"{error}") from error
+            raise BatchError(node, f"{error}") from error
         carried = False
         for result, one in zip(node.outputs, inferred, strict=True):
             shape = self._shapes.get(result)
@@ -318,14 +319,14 @@ class Samples:
             [axis, *others] = changed
             old, new = shape[axis], one.shape[axis]
             if others or not isinstance(new, int) or new * self._counts.old != old * self._counts.tried:
-                raise Forbidden(node, f"it makes a value of the shape {[*one.shape]} of {self._counts.tried} samples")
+                raise BatchError(node, f"it makes a value of the shape {[*one.shape]} of {self._counts.tried} samples")
             alike = (place for extents, place in read if extents and extents[place.axis] == old)
-            kept = next(alike, Place(axis) if old == self._counts.old else None)
+            kept = next(alike, BatchAxis(axis) if old == self._counts.old else None)
             if kept is None and "view" in spec.traits:
                 kept = next((p for p in self._list_places(first, shape, found) if p.axis == axis), None)
             if kept is None:
-                raise Forbidden(node, "it puts the samples together with others")
+                raise BatchError(node, "it puts the samples together with others")
             self._put(result, replace(kept, axis=axis))
             carried = True
         if not carried and any(result.uses() or result.is_graph_output() for result in node.outputs):
-            raise Forbidden(node, "it puts the samples together")
+            raise BatchError(node, "it puts the samples together")

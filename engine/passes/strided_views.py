@@ -11,7 +11,7 @@ from .base import Module
 from .samples import KnownValues
 
 
-def write_views(module: Module, known: KnownValues, samples: int) -> KnownValues:
+def replace_strided_views(module: Module, known: KnownValues, samples: int) -> KnownValues:
     """Let nodes that pick more than the samples there are, in their order, reshape them: that can be said of others.
 
     Returns what is known of the graph then.
@@ -43,8 +43,8 @@ def _count_picked(node: ir.Node, module: Module, known: KnownValues) -> int:
         return 0
     read = known.shapes.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
     for option, operand in spec.facts.replaces.items():
-        at = next(place for place, one in enumerate(spec.operands) if one.name == operand)
-        tensor = known.constants.get((node, at))
+        at = spec.find_operand(operand)
+        tensor = None if at is None else known.constants.get((node, at))
         if read and tensor is not None and option in spec.options:
             count = read[int(get_option(node, spec.options[option])) % len(read)]
             if tensor.size == count and np.array_equal(tensor.numpy().ravel(), np.arange(count)):

@@ -10,10 +10,10 @@ import pytest
 from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.verify import Kernels, compare_models
-from nnrewrite.verify.few_bits import ROUNDED
 from nnrewrite.verify.inputs import draw
+from nnrewrite.verify.low_bit_weights import ROUNDED
 from nnrewrite.verify.reference import Reference
-from nnrewrite.verify.sums import add_sizes
+from nnrewrite.verify.symbolic_sizes import compute_size
 from onnx import TensorProto, helper, numpy_helper
 
 
@@ -129,7 +129,7 @@ def test_sizes_that_are_sums_are_so_and_their_mask_is_whole(names: tuple[str, st
 def test_sums_are_known_by_what_they_consist_of() -> None:
     texts = ("a", "a + b", "a + b + 1", "c + 1", "total_x", "total_y", "total_x + 1")
     known = {"a": 3, "b": 4, "past_x": 5, "sequence_length": 2}
-    assert [add_sizes(text, known) for text in texts] == [None, 7, 8, None, 7, None, None]
+    assert [compute_size(text, known) for text in texts] == [None, 7, 8, None, 7, None, None]
 
 
 def multiply(level: int) -> bytes:

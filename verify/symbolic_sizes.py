@@ -1,4 +1,4 @@
-"""Sizes that are sums of others, as the names of free sizes say."""
+"""Symbolic sizes: those of free axes that their names say are sums of others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 _TOTAL, _PAST, _NEW = "total_", "past_", "sequence_length"
 
 
-def add_sizes(name: object, sizes: Mapping[Any, int]) -> int | None:
+def compute_size(name: object, sizes: Mapping[Any, int]) -> int | None:
     """The size that a name says is the sum of others: `a + b` and `a + 1`, or `total_X` of `past_X` and new words, as
     ONNX Runtime's builder of language models calls them. None for any other name.
     """

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import onnx
-
-from ..frontends.onnx_graphs import list_nodes
+from ..frontends.onnx_graphs import list_nodes, read_proto
 
 #: the attribute by which a node says how precisely the runtime may multiply; 0 is as precisely as its operands are
 _LEVEL, _WHOLE = "accuracy_level", 0
@@ -16,13 +14,11 @@ ROUNDED = (
 )
 
 
-def ask_precise_products(model: str | bytes) -> bytes | None:
+def reset_accuracy_level(model: str | bytes) -> bytes | None:
     """The model, from its path or its bytes, that multiplies by weights of few bits as precisely as its operands are;
     None where it does so anyway. Constants that lie in other files stay there.
     """
-    proto = (
-        onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(model, load_external_data=False)
-    )
+    proto = read_proto(model, external_data=False)
     said = [one for node in list_nodes(proto.graph) for one in node.attribute if one.name == _LEVEL and one.i != _WHOLE]
     for one in said:
         one.i = _WHOLE
