@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from ..engine.dialects.operators import OperatorSpec
 from ..engine.expressions.functions import DTYPES
-from ..engine.rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
+from ..engine.rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable, list_names
 from ..engine.rewrite.variadics import assign_places
 from ..engine.syntax import tree
 from ..verify.frames import Array
@@ -165,7 +165,9 @@ class CaseBuilder:
         declared = {declaration.name: declaration for declaration in self.test.declarations}
         found: list[tuple[Operand, tree.Declaration | None]] = []
         for operand in pattern.operands:
-            if not isinstance(operand, Variable) or not operand.spread:
+            if isinstance(operand, NodePattern) and operand.spread:
+                found += [(operand, None)] * self.choices.draw_int(1, _MOST)
+            elif not isinstance(operand, Variable) or not operand.spread:
                 found.append((operand, declared.get(operand.name) if isinstance(operand, Variable) else None))
             elif operand.name in self.definers:  # results of a node that is made before this one
                 if operand.name not in self.values:
@@ -205,6 +207,8 @@ class CaseBuilder:
             opset = self.opset if self.subject.reads.schemas else None
             return self._make_constant(cast_number(pattern.value, spec, position, given, opset))
         if not isinstance(pattern, Variable):
+            for name in list_names(pattern) if pattern.spread else ():  # of another operand before
+                self.values.pop(name, None)
             return self.build_node(pattern, None)[0]
         if pattern.spread and pattern.name in self.values:
             made: Value = self.values[pattern.name][position - self.places[pattern.name]]

@@ -107,7 +107,7 @@ def _make_loop(
     late = all(
         order[one] > order[join]
         for one in steps
-        if not {*ends.values()}.isdisjoint(one.inputs) and one not in search.place
+        if not {*ends.values()}.isdisjoint(one.inputs) and one not in search.place and one is not join
     )
     if not (read & inside) <= {*ends.values()} or not late or any(_is_bound(one) for one in search.place):
         return None

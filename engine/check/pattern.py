@@ -55,6 +55,8 @@ class LeftSide:
     roots: set[str] = field(default_factory=set)
     beside: set[str] = field(default_factory=set)
     results: set[str] = field(default_factory=set)
+    #: names that stand for a list, of an item for each of several operands, with what an item may be
+    repeated: dict[str, Kinds] = field(default_factory=dict)
     #: what graphs of nodes yield, whatever it is
     yields: set[str] = field(default_factory=set)
     #: the options of the root, with their specs: the names that a test may give
@@ -83,7 +85,6 @@ def check_pattern(equations: tuple[tree.Equation, ...], reads: Dialect, context:
 class _Walker:
     def __init__(self, reads: Dialect, context: Context, found: LeftSide) -> None:
         self._reads, self._context, self._found = reads, context, found
-        self._scope = dict(context.scope)
 
     # ---- equations
 
@@ -141,6 +142,8 @@ class _Walker:
             self._report(variable.span, "`opset` is the opset aimed at and cannot be bound")
         elif known is None:
             self._found.variables[variable.name] = variable
+        elif variable.name in self._found.repeated:
+            self._report_repeated(variable, variable.span)
         elif known.layout and variable.layout and known.layout != variable.layout:
             message = f"`{variable.name}` is {known.layout} in one place and {variable.layout} in another"
             self._report(variable.span, message)
@@ -340,6 +343,8 @@ class _Walker:
             kinds |= make_single(NONE) if argument.optional else frozenset()
             self._bind_variable(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
             return Counter([value.name]), {value.name}
+        if argument.spread and isinstance(value, tree.Call):
+            return self._check_repeated(value)
         for mark, there in (
             ("const", argument.const),
             ("?", argument.optional),
@@ -360,6 +365,29 @@ class _Walker:
             )
             return self._bind_all_names(value)
         return Counter(), set()
+
+    def _check_repeated(self, call: tree.Call) -> tuple[Counter[str], set[str]]:
+        """An operator in the place of any number of operands, whose names stand for a list each, and there alone."""
+        for node in walk(call):
+            if isinstance(node, tree.Choice | tree.GraphOf) or (isinstance(node, tree.Call) and node.wildcard):
+                self._report(node.span, "what stands for several operands is one operator and its operands")
+        before = set(self._found.variables)
+        counts, certain = self._check_call(call, None)
+        for name in counts:
+            variable = self._found.variables[name]
+            if name in before:
+                self._report_repeated(variable, call.span)
+                continue
+            self._found.repeated[name] = variable.kinds
+            variable.kinds = make_single(VALUES if variable.kinds <= make_single(VALUE) else LIST)
+        return counts, certain
+
+    def _report_repeated(self, variable: Variable, span: Span) -> None:
+        self._report(
+            span,
+            f"`{variable.name}` has a value for each of several operands, and stands for one elsewhere",
+            "give it a name of its own, and compare the two in a `where`",
+        )
 
     def _bind_all_names(self, value: tree.Expression) -> tuple[Counter[str], set[str]]:
         """Bind the names in what is no pattern, so that one mistake is not reported again at each use."""

@@ -138,7 +138,7 @@ def _is_value_covered(wide: Operand, narrow: Operand) -> bool:
         case Absent(), Absent():
             return True
         case NodePattern(), NodePattern():
-            return _is_node_covered(wide, narrow)
+            return (wide.spread or not narrow.spread) and _is_node_covered(wide, narrow)
         case _, AnyOf():
             return all(_is_value_covered(wide, alternative) for alternative in narrow.alternatives)
     return False

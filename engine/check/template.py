@@ -97,6 +97,8 @@ def _check_equation(equation: tree.Equation, left: LeftSide, context: Context, l
     if len(spreads) > 1:
         context.report(spreads[1].span, "only one name on the left of an equation can be spread by `...`")
     for target in targets:
+        if target.count is not None:
+            infer(tree.Name(target.count, target.span), context)
         known = context.scope.get(target.name)
         layout = target.layout
         if known is not None and known.bound_as != LOCAL and target.name not in left.results:

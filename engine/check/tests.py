@@ -52,14 +52,15 @@ def check_rule_tests(rule: tree.Rule, left: LeftSide, context: Context) -> None:
         # A test clause draws operands and options; a model with graphs of its own it cannot draw.
         context.report(rule.span, f"rule `{rule.name}` has no `test`", f"say how to try it, {_HOW}")
     operands = {v.name for v in left.variables.values() if v.bound_as == OPERAND}
-    bound = {v.name: v.kinds for v in left.variables.values() if v.bound_as in (OPTION, WILDCARD)}
+    kinds = {v.name: left.repeated.get(v.name, v.kinds) for v in left.variables.values()}  # a test gives each the same
+    bound = {v.name: kinds[v.name] for v in left.variables.values() if v.bound_as in (OPTION, WILDCARD)}
     domains: dict[str, Kinds] = {**left.options, **dict.fromkeys(operands, ANY), **bound}
     needed = {
         v.name
         for v in left.variables.values()
         if v.bound_as in (OPERAND, WILDCARD)
-        and v.kinds & frozenset({VALUE, VALUES, "array", OPERATOR})
-        and "none" not in v.kinds
+        and kinds[v.name] & frozenset({VALUE, VALUES, "array", OPERATOR})
+        and "none" not in kinds[v.name]
         and v.name not in left.results | left.yields  # a graph may yield anything
     }
     # What no interpreter yields has the types and shapes that files say.

@@ -156,7 +156,8 @@ class Applier:
                 pairs += self._pair_values(template.span, values, new)
             return pairs
 
-        stays = [frame.values[name] for name in rule.beside if name not in old]
+        beside = [frame.values[name] for name in rule.beside if name not in old]
+        stays = [value for one in beside for value in (one if isinstance(one, list) else [one])]
         pairs = self._build_checked(rule, root, template.span, builder, build, frame.values.get(SEARCHED, ()), stays)
         if pairs is None:
             return None

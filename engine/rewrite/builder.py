@@ -85,8 +85,13 @@ class Builder:
         targets = equation.targets
         lists = [target.name for target in targets if target.spread]
         known = {name: found for name in lists if isinstance(found := frame.values.get(name), list)}
+        counted = [
+            evaluate(tree.Name(target.count, target.span), frame)
+            for target in targets
+            if target.spread and target.count is not None and target.name not in known
+        ]
         for call in iterate_tails(equation.value):
-            self._counts[id(call)] = len(targets) - len(lists) + sum(map(len, known.values()))
+            self._counts[id(call)] = len(targets) - len(lists) + sum(map(len, known.values())) + sum(counted)
         result = evaluate(equation.value, frame)
         # One name takes the whole of a list; several names, or one with `...`, take its items.
         several = isinstance(result, list) and (len(targets) > 1 or bool(lists))

@@ -30,6 +30,7 @@ from .pattern import (
     is_connected,
     leave_matched,
     list_bound,
+    list_names,
     list_shared_users,
     map_names,
     name_rest,
@@ -279,10 +280,13 @@ class _Search:
             single: list[Operand] = []
             taken: list[ir.Value | None] = []
             for pattern, place in zip(patterns, places, strict=True):
-                if not (isinstance(pattern, Variable) and pattern.spread):
+                if not pattern.spread:
                     single.append(pattern)
                     taken.append(values[place][0])
-                elif not self._bind_several(pattern, list(values[place]), own):
+                elif isinstance(pattern, Variable):
+                    if not self._bind_several(pattern, list(values[place]), own):
+                        break
+                elif not self._match_repeated(pattern, values[place], own):
                     break
             else:
                 made = self._match_each(single, taken, 0, own, then)
@@ -296,6 +300,24 @@ class _Search:
         if pattern.name in bound and bound[pattern.name] != values:
             return self._fail(pattern.span, "{} stands for other values before", pattern.name)
         bound[pattern.name] = values
+        return True
+
+    def _match_repeated(self, pattern: Operand, values: Sequence[ir.Value | None], bound: Bindings) -> bool:
+        """Match each of some values by the same pattern, and bind its names to the lists of what they stand for.
+
+        The first way in which it fits a value is the only one that is tried.
+        """
+        names = list_names(pattern)
+        found: dict[str, list[Any]] = {name: [] for name in names}
+        for value in values:
+            if value is None:
+                return self._fail(pattern.span, "an operand is left out")
+            one = self._match_producer(pattern, value, {OPSET: bound[OPSET]}, dict)
+            if one is None:
+                return False
+            for name in names:
+                found[name].append(one[name])
+        bound.update(found)
         return True
 
     def _match_each(

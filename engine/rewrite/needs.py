@@ -190,6 +190,8 @@ def _list_operands(pattern: tree.Call, reading: _Reading) -> Iterator[OperandNee
     """What is asked of the operands that stand at fixed places; None for one that may be anything."""
     for place, argument in enumerate(pattern.arguments):
         value = argument.value
+        if argument.spread and isinstance(value, tree.Call) and len(pattern.arguments) == 1:
+            yield _require_producers(place, False, _list_alternatives(value, reading))
         if argument.spread or isinstance(value, tree.Index):
             return
         if isinstance(value, tree.Literal):

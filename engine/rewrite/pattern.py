@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from ..base.errors import Span
-from ..base.startup import dataclass
+from ..base.startup import dataclass, replace
 from ..dialects.operators import Dialect, OperatorSpec, list_catalogue
 from ..syntax import tree
 from ..syntax.tree_traversal import walk
@@ -90,6 +90,7 @@ class NodePattern:
     fixed: int
     named: frozenset[str]
     graphs: tuple[OptionPattern, ...]
+    #: whether it stands for any number of operands, each of which such a node computes
     spread: bool = False
 
     def compute_weight(self) -> int:
@@ -230,11 +231,23 @@ def _list_bound_values(pattern: Operand, bound: Mapping[str, Any]) -> Iterator[i
 
 
 def list_bound(patterns: Iterable[Operand]) -> list[Variable]:
-    """What each of some patterns takes of a list: a name several values, any other pattern one."""
-    return [pattern if isinstance(pattern, Variable) else _ONE for pattern in patterns]
+    """What each of some patterns takes of a list: one value or several, under a name where it is one."""
+    return [pattern if isinstance(pattern, Variable) else _SEVERAL if pattern.spread else _ONE for pattern in patterns]
 
 
 _ONE = Variable(IGNORED, False, False, False, None, Span("", 0, 0, 0, 0))
+_SEVERAL = replace(_ONE, spread=True)
+
+
+def list_names(pattern: Operand) -> list[str]:
+    """The names that a pattern binds."""
+    if isinstance(pattern, Variable):
+        return [] if pattern.name == IGNORED else [pattern.name]
+    found: list[str] = []
+    for node in iterate_nodes(pattern):
+        found += [option.variable for option in node.options if option.variable not in (None, IGNORED)]
+        found += [name for operand in node.operands for name in list_names(operand)]
+    return found
 
 
 def iterate_graphs(equations: Iterable[Defined]) -> Iterator[GraphPattern]:
@@ -342,4 +355,6 @@ def _compile_argument(argument: tree.Argument, reading: _Reading) -> Operand:
     if isinstance(pattern, Variable):
         marks = pattern.const, argument.optional, argument.spread, argument.layout
         return Variable(pattern.name, *marks, pattern.span, pattern.count)
+    if isinstance(pattern, NodePattern) and argument.spread:
+        return replace(pattern, spread=True)
     return pattern

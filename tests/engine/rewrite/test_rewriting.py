@@ -381,6 +381,64 @@ def test_a_list_of_nodes_is_spread(rewrite: Rewrite) -> None:
     assert operators(graph) == {"Relu": 3, "Max": 1}
 
 
+STACK = """rule r stage simplify {
+  y = Concat(Unsqueeze(xs, const at)...) {axis}
+  where [i for i in at if flatten(i) != [axis]] == []
+  => y = Expand(Sum(xs...), [len(xs), 2])
+}"""
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_each_of_several_operands_is_matched_by_one_pattern(rewrite: Rewrite, count: int) -> None:
+    names = [f"x{i}" for i in range(count)]
+    extended = "  ".join(f"u{name} = Unsqueeze(x{name[1:]}, at)" for name in names)
+    inputs = ", ".join(f"float[2] {name}" for name in names)
+    text = f"({inputs}) => (float[{count},2] y) <int64[1] at = {{0}}>"
+    graph = rewrite(
+        STACK, f"{text} {{ {extended}  y = Concat <axis = 0> ({', '.join(f'u{name}' for name in names)}) }}"
+    )
+    assert operators(graph) == {"Sum": 1, "Expand": 1}
+    total = next(node for node in graph if node.op_type == "Sum")
+    assert [value.name for value in total.inputs if value is not None] == names
+
+
+@pytest.mark.parametrize("other", ["Neg(c)", "Identity(c)", "Unsqueeze(b, last)"])
+def test_a_pattern_of_several_operands_fits_all_of_them_or_none(rewrite: Rewrite, other: str) -> None:
+    text = "(float[1] a, float[1] b, float[1,1] c) => (float[2,1] y) <int64[1] at = {0}, int64[1] last = {1}>"
+    graph = rewrite(STACK, f"{text} {{ u = Unsqueeze(a, at)  v = {other}  y = Concat <axis = 0> (u, v) }}")
+    assert operators(graph)["Concat"] == 1
+
+
+def test_operands_beside_several_of_one_pattern_have_names_of_their_own(rewrite: Rewrite) -> None:
+    rule = "rule r stage simplify { y = Sum(first, Neg(xs)...) where len(xs) > 1 => y = Sub(first, Sum(xs...)) }"
+    text = "(float[2] a, float[2] b, float[2] c) => (float[2] y) { n = Neg(b)  m = Neg(c)  y = Sum(a, n, m) }"
+    assert operators(rewrite(rule, text)) == {"Sum": 1, "Sub": 1}
+    assert operators(rewrite(rule, text.replace("Sum(a, n, m)", "Sum(n, a, m)"))) == {"Neg": 2, "Sum": 1}
+
+
+def test_a_template_says_how_many_results_a_node_has(rewrite: Rewrite) -> None:
+    rule = """rule r stage simplify {
+      y = Neg(x)
+      let n = shape(x)[0]
+      => rows[n]... = Split(x) {axis: 0, num_outputs: n}
+         y = Concat(reversed(rows)...) {axis: 0}
+    }"""
+    graph = rewrite(rule, "(float[3,2] x) => (float[3,2] y) { y = Neg(x) }")
+    split = next(node for node in graph if node.op_type == "Split")
+    assert len(split.outputs) == 3
+
+
+def test_results_of_a_node_beside_the_root_are_read_where_they_are_several(rewrite: Rewrite) -> None:
+    rule = """rule r stage simplify {
+      parts... = Split(x) {axis: 0, num_outputs: _}
+      y = Gather(x, const i) {axis: 0}
+      => y = parts[int(i)]
+    }"""
+    text = "(float[2,2] x) => (float[1,2] a, float[1,2] b, float[1,2] y) <int64[1] i = {1}>"
+    graph = rewrite(rule, text + " { a, b = Split <axis = 0, num_outputs = 2> (x)  y = Gather(x, i) }")
+    assert operators(graph) == {"Split": 1, "Identity": 1} or operators(graph) == {"Split": 1}
+
+
 def test_a_template_yields_as_many_results_as_the_pattern_has(rewrite: Rewrite) -> None:
     rule = "rule r { ys... = UNPACK(x) {axis, num} => ys... = [Gather(x, i) {axis} for i in range(num)] }"
     text = "(float[2,3] x) => (float[3] a, float[3] b) { a, b = tflite.UNPACK <axis = 0, num = 2> (x) }"
