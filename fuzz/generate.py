@@ -94,11 +94,22 @@ class CaseBuilder:
         self.widened |= self.unknown or self.varied is not None or bool(self.longer)
         self.absent = choose_absence(self.choices, self.test)
         for equation in reversed(equations):  # the root first
-            if not any(target.name in self.values for target in equation.targets):
+            if equation.repeated:
+                self._build_siblings(equation)
+            elif not any(target.name in self.values for target in equation.targets):
                 self.build_node(equation.value, equation)
         return tuple(self.made)
 
     # ---- nodes
+
+    def _build_siblings(self, equation: Defined) -> None:
+        """Build nodes beside those that there are, each with operands of its own where no other has them."""
+        own, found = [name for name in list_names(equation.value) if name not in self.values], []
+        for _ in range(self.choices.draw_int(1, _MOST)):
+            for name in own:
+                self.values.pop(name, None)
+            found.append(self.build_node(equation.value, None)[0])
+        self.values[equation.targets[0].name] = tuple(found)
 
     def build_node(self, pattern: Operand, equation: Defined | None) -> list[Value]:
         if isinstance(pattern, AnyOf):

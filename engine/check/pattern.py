@@ -70,7 +70,11 @@ def check_pattern(equations: tuple[tree.Equation, ...], reads: Dialect, context:
     found = LeftSide()
     walker = _Walker(reads, context, found)
     for equation in equations:
-        walker.check_equation(equation)
+        if not equation.repeated:
+            walker.check_equation(equation)
+    for equation in equations:
+        if equation.repeated:
+            walker.check_siblings(equation, equation is equations[-1])
     counts = Counter(name for equation in equations for name in list_operands(equation.value))
     found.results = {t.name for equation in equations for t in equation.targets if t.name != "_"}
     found.roots = {name for name in found.results if not counts[name]}
@@ -96,6 +100,25 @@ class _Walker:
             self._bind_target(target, bound_as)
         counts = self._check_root(equation.value, equation)
         self._count_uses(counts)
+
+    def check_siblings(self, equation: tree.Equation, root: bool) -> None:
+        """An equation about any number of nodes beside the root: what no other equation binds is a list."""
+        value, target, others = equation.value, equation.targets[0], equation.targets[1:]
+        if root:
+            self._report(equation.span, "the root of a pattern is one node", "an equation with `...` stands before it")
+        if others or not target.spread or target.count is not None:
+            self._report(equation.span, "the results of any number of nodes have one name", "write `ys... = ...`")
+        if not isinstance(value, tree.Call):
+            self._report(value.span, "what stands for several nodes is one operator and its operands")
+            return
+        before = set(self._found.variables)
+        if target.name in before:
+            self._report(target.span, f"`{target.name}` stands for any number of nodes, and is bound elsewhere")
+        for one in equation.targets:
+            self._bind_target(one, RESULT)
+        self._count_uses(
+            self._check_repeated(value, before, replace(equation, targets=(replace(target, spread=False),)))
+        )
 
     def _check_variadics(self, without_count: Sequence[tree.Target | tree.Argument]) -> None:
         if len(without_count) > 1:
@@ -295,6 +318,8 @@ class _Walker:
         for target in graph.parameters:
             self._bind_target(target, INSIDE)
         for equation in graph.equations:
+            if equation.repeated:
+                self._report(equation.span, "in a graph an equation is about one node")
             self.check_equation(equation, INSIDE)
             names.update(target.name for target in equation.targets if target.name != "_")
         for argument in graph.results:
@@ -344,7 +369,7 @@ class _Walker:
             self._bind_variable(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
             return Counter([value.name]), {value.name}
         if argument.spread and isinstance(value, tree.Call):
-            return self._check_repeated(value)
+            return self._check_repeated(value, set(), None)
         for mark, there in (
             ("const", argument.const),
             ("?", argument.optional),
@@ -366,14 +391,16 @@ class _Walker:
             return self._bind_all_names(value)
         return Counter(), set()
 
-    def _check_repeated(self, call: tree.Call) -> tuple[Counter[str], set[str]]:
-        """An operator in the place of any number of operands, whose names stand for a list each, and there alone."""
+    def _check_repeated(
+        self, call: tree.Call, shared: set[str], equation: tree.Equation | None
+    ) -> tuple[Counter[str], set[str]]:
+        """An operator that stands for any number of nodes: names that are not `shared` with others are a list each."""
         for node in walk(call):
             if isinstance(node, tree.Choice | tree.GraphOf) or (isinstance(node, tree.Call) and node.wildcard):
-                self._report(node.span, "what stands for several operands is one operator and its operands")
+                self._report(node.span, "what stands for several nodes is one operator and its operands")
         before = set(self._found.variables)
-        counts, certain = self._check_call(call, None)
-        for name in counts:
+        counts, certain = self._check_call(call, equation)
+        for name in [name for name in counts if name not in shared]:
             variable = self._found.variables[name]
             if name in before:
                 self._report_repeated(variable, call.span)

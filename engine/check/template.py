@@ -80,6 +80,9 @@ def _check_template(template: tree.Template, left: LeftSide, context: Context) -
 def _check_equation(equation: tree.Equation, left: LeftSide, context: Context, locals: list[Variable]) -> Context:
     targets = equation.targets
     kinds = infer(equation.value, context)
+    if equation.repeated:
+        help = "one list is `ys... = [... for x in xs]`"
+        context.report(equation.span, "`...` behind an equation is about nodes of a pattern", help)
     if kinds == make_single(OLD):
         context.report(equation.value.span, "the rule replaces this value by itself")
     elif kinds and kinds <= make_single(VALUES) and not any(target.spread for target in targets) and len(targets) == 1:

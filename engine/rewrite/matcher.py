@@ -115,7 +115,8 @@ class _Search:
     ) -> Made | None:
         """Match the equations that the root does not lead to, by the users of a value they share.
 
-        Where there are several, `fitting` has for some of them the users that fit whatever the others are.
+        Where there are several, `fitting` has for some of them the users that fit whatever the others are. Those that
+        are about any number of nodes come last.
         """
         later = self._check_guards(guards, bound)
         if later is None:
@@ -123,18 +124,36 @@ class _Search:
         left = [one for one in equations if not any(target.name in bound for target in one.targets)]
         if not left:
             return then(bound)
+        left.sort(key=lambda one: one.repeated)
+        if left[0].repeated:
+            found = self._match_siblings(left[0], equations, bound)
+            return None if found is None else self.extend(equations, later, found, then)
         if fitting is None and later and len(left) > 1:
-            fitting = {id(one): found for one in left if (found := self._find_fitting(one, later, bound))}
+            single = (one for one in left if not one.repeated)
+            fitting = {id(one): users for one in single if (users := self._find_fitting(one, later, bound))}
 
         def match_following(more: Bindings) -> Made | None:
             return self.extend(equations, later, more, then, fitting)
 
-        users = (fitting or {}).get(id(left[0])) or list_shared_users(left[0].value, bound)
-        for user in leave_matched(users, equations, bound):
+        others = (fitting or {}).get(id(left[0])) or list_shared_users(left[0].value, bound)
+        for user in leave_matched(others, equations, bound):
             made = self.match_equation(left[0], user, dict(bound), match_following)
             if made is not None:
                 return made
         return None
+
+    def _match_siblings(self, equation: Defined, equations: Sequence[Defined], bound: Bindings) -> Bindings | None:
+        """Match all users of a shared value that an equation fits, at least one; what is not bound yet is a list."""
+        names = [name for name in list_names(equation.value) if name not in bound]
+        results: list[Any] = []
+        found: dict[str, list[Any]] = {name: [] for name in names}
+        for user in leave_matched(list_shared_users(equation.value, bound), equations, bound):
+            one = self._match_node(equation.value, user, dict(bound), dict)
+            if one is not None:
+                results.append(user.outputs[0])
+                for name in names:
+                    found[name].append(one[name])
+        return {**bound, **found, equation.targets[0].name: results} if results else None
 
     def _check_guards(self, guards: Sequence[Guard], bound: Bindings) -> list[Guard] | None:
         """The guards that speak of what is not bound yet; None where one of the others does not hold."""

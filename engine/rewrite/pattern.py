@@ -131,11 +131,13 @@ def compute_weight(pattern: Operand) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """An equation of a left side: the names of a node's results, and whether one of them takes several."""
+    """An equation of a left side: the names of a node's results, whether one of them takes several, and whether it is
+    about any number of nodes that are alike."""
 
     targets: tuple[tree.Target, ...]
     value: NodePattern | AnyOf
     spread: bool
+    repeated: bool = False
 
 
 def iterate_nodes(pattern: Operand) -> Iterator[NodePattern]:
@@ -218,7 +220,8 @@ def leave_matched(
     nodes: Iterable[ir.Node], equations: Iterable[Defined], bound: Mapping[str, Any]
 ) -> Iterator[ir.Node]:
     """Those of some nodes that no equation stands for yet: no two equations are one node."""
-    taken = [bound.get(target.name) for one in equations for target in one.targets]
+    found = [bound.get(target.name) for one in equations for target in one.targets]
+    taken = [value for one in found for value in (one if isinstance(one, list) else [one])]
     return (node for node in nodes if not any(output is value for output in node.outputs for value in taken))
 
 
@@ -272,7 +275,8 @@ def _compile_equations(equations: Iterable[tree.Equation], reading: _Reading) ->
     for equation in equations:
         value = _compile_operand(equation.value, reading)
         assert isinstance(value, NodePattern | AnyOf)
-        found.append(Defined(equation.targets, value, any(target.spread for target in equation.targets)))
+        spread = any(target.spread for target in equation.targets)
+        found.append(Defined(equation.targets, value, spread, equation.repeated))
     return tuple(found)
 
 

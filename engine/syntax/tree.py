@@ -205,11 +205,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """`targets = value`."""
+    """`targets = value`; `ys... = value...` where it is `repeated`, for any number of nodes beside the root."""
 
     targets: tuple[Target, ...]
     value: Expression
     span: Span
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,8 +192,8 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         return tree.Template(condition, tuple(equations), span, arrow == "<=>")
 
     def equation(self, span: Span, children: list[Any]) -> tree.Equation:
-        *targets, value = children
-        return tree.Equation(tuple(targets), value, span)
+        *targets, value, spread = children
+        return tree.Equation(tuple(targets), value, span, spread is not None)
 
     def loop(self, span: Span, children: list[Any]) -> tree.Equation:
         return tree.Equation((), children[0], span)

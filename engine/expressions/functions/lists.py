@@ -29,7 +29,7 @@ from .registry import (
 @register
 def len_(xs: Sequences) -> int:
     """The number of items of a list, or of rows of an array."""
-    if np.ndim(xs) == 0 and not isinstance(xs, (list, tuple, str)):
+    if not isinstance(xs, (list, tuple, str)) and np.ndim(xs) == 0:
         raise EvaluationError("a single number has no length")
     return len(xs)
 

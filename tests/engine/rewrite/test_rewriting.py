@@ -416,6 +416,42 @@ def test_operands_beside_several_of_one_pattern_have_names_of_their_own(rewrite:
     assert operators(rewrite(rule, text.replace("Sum(a, n, m)", "Sum(n, a, m)"))) == {"Neg": 2, "Sum": 1}
 
 
+ROWS = """rule r stage simplify {
+  bs... = Gather(x, const js) {axis}...
+  y = Gather(x, const i) {axis}
+  where len(js) > 1
+  => y = Slice(x, [int(i)], [int(i) + 1])
+     bs... = [Slice(x, [int(j)], [int(j) + 1]) for j in js]
+}"""
+
+
+def test_any_number_of_nodes_beside_the_root_are_matched_by_one_equation(rewrite: Rewrite) -> None:
+    places = ", ".join(f"int64[1] i{i} = {{{i}}}" for i in range(4))
+    results = ", ".join(f"float[1,2] y{i}" for i in range(4))
+    rows = "  ".join(f"y{i} = Gather <axis = AXIS{i}> (x, i{i})" for i in range(4))
+    text = f"(float[4,2] x) => ({results}) <{places}> {{ {rows} }}"
+    all_alike = text.replace("AXIS0", "0").replace("AXIS1", "0").replace("AXIS2", "0").replace("AXIS3", "0")
+    graph = rewrite(ROWS, all_alike)
+    assert operators(graph) == {"Slice": 4}
+    starts = {node.outputs[0].name: node.inputs[1].const_value.numpy().tolist() for node in graph}
+    assert starts == {f"y{i}": [i] for i in range(4)}
+
+
+def test_nodes_that_an_equation_of_several_does_not_fit_stay(rewrite: Rewrite) -> None:
+    results = "float[1,3] a, float[1,3] b, float[1,3] c, float[3,1] d, float[3,3] e"
+    text = f"""(float[3,3] x) => ({results}) <int64[1] i = {{0}}, int64[1] j = {{1}}, int64[1] k = {{2}}> {{
+      a = Gather <axis = 0> (x, i)  b = Gather <axis = 0> (x, j)  c = Gather <axis = 0> (x, k)
+      d = Gather <axis = 1> (x, j)  e = Neg(x)
+    }}"""
+    assert operators(rewrite(ROWS, text)) == {"Slice": 3, "Gather": 1, "Neg": 1}
+
+
+def test_an_equation_of_several_nodes_asks_for_one_at_least(rewrite: Rewrite) -> None:
+    rule = ROWS.replace("where len(js) > 1", "where len(js) >= 0")
+    text = "(float[2,2] x) => (float[1,2] a) <int64[1] i = {0}> { a = Gather <axis = 0> (x, i) }"
+    assert operators(rewrite(rule, text)) == {"Gather": 1}
+
+
 def test_a_template_says_how_many_results_a_node_has(rewrite: Rewrite) -> None:
     rule = """rule r stage simplify {
       y = Neg(x)
