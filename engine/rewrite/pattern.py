@@ -210,9 +210,17 @@ def is_connected(equations: Sequence[Defined], definers: Mapping[str, Defined]) 
 
 
 def list_shared_users(pattern: Operand, bound: Mapping[str, Any]) -> list[ir.Node]:
-    """The nodes that read the first value of a pattern that is bound, each once."""
-    for value in _list_bound_values(pattern, bound):
-        return list(dict.fromkeys(usage.node for usage in value.uses()))
+    """The nodes that may be the root of a pattern: each reads the first of its values that is bound, or what nodes in
+    between compute of it."""
+    for node in iterate_nodes(pattern):
+        for operand in node.operands:
+            if isinstance(operand, Variable):
+                value = bound.get(operand.name)
+                read = [value] if type(value) is ir.Value else []
+            else:
+                read = [output for inner in list_shared_users(operand, bound) for output in inner.outputs]
+            if read:
+                return list(dict.fromkeys(usage.node for value in read for usage in value.uses()))
     return []
 
 
@@ -223,14 +231,6 @@ def leave_matched(
     found = [bound.get(target.name) for one in equations for target in one.targets]
     taken = [value for one in found for value in (one if isinstance(one, list) else [one])]
     return (node for node in nodes if not any(output is value for output in node.outputs for value in taken))
-
-
-def _list_bound_values(pattern: Operand, bound: Mapping[str, Any]) -> Iterator[ir.Value]:
-    if isinstance(pattern, Variable) and type(bound.get(pattern.name)) is ir.Value:
-        yield bound[pattern.name]
-    for node in iterate_nodes(pattern):
-        for operand in node.operands:
-            yield from _list_bound_values(operand, bound)
 
 
 def list_bound(patterns: Iterable[Operand]) -> list[Variable]:

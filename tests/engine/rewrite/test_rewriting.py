@@ -446,6 +446,22 @@ def test_nodes_that_an_equation_of_several_does_not_fit_stay(rewrite: Rewrite) -
     assert operators(rewrite(ROWS, text)) == {"Slice": 3, "Gather": 1, "Neg": 1}
 
 
+def test_nodes_that_share_a_value_may_compute_with_others_in_between(rewrite: Rewrite) -> None:
+    rule = """rule r stage simplify {
+      bs... = Relu(Mul(x, const ms))...
+      y = Relu(Mul(x, const m))
+      where len(ms) > 1
+      => y = Mul(x, m)
+         bs... = [Mul(x, m) for m in ms]
+    }"""
+    text = """(float[2] x) => (float[2] a, float[2] b, float[2] c, float[2] d)
+      <float[2] k = {1, 2}, float[2] l = {3, 4}, float[2] m = {5, 6}> {
+      p = Mul(x, k)  a = Relu(p)  q = Mul(l, x)  b = Relu(q)  r = Mul(x, m)  c = Relu(r)  d = Neg(q)
+    }"""
+    assert operators(rewrite(rule, text)) == {"Mul": 4, "Neg": 1}  # one for Neg stays
+    assert operators(rewrite(rule, text.replace("Relu(r)", "Abs(r)"))) == {"Mul": 3, "Relu": 2, "Abs": 1, "Neg": 1}
+
+
 def test_an_equation_of_several_nodes_asks_for_one_at_least(rewrite: Rewrite) -> None:
     rule = ROWS.replace("where len(js) > 1", "where len(js) >= 0")
     text = "(float[2,2] x) => (float[1,2] a) <int64[1] i = {0}> { a = Gather <axis = 0> (x, i) }"
