@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Unpack
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 
 from ..backends import writers
 from ..engine.base.constants import keep_trained
@@ -23,7 +22,7 @@ from ..engine.base.garbage_collection import pause_collection
 from ..engine.base.held_files import hold_files
 from ..engine.base.names import Scope
 from ..engine.base.quantization import NUMBERS, REAL
-from ..engine.base.startup import replace
+from ..engine.base.startup import dataclass, replace
 from ..engine.packs.headers import read_pair
 from ..engine.passes.base import Module, run_passes
 from ..engine.passes.layout import KEPT, LAYOUT, Interface
@@ -53,6 +52,24 @@ from .subject import Subject, read_subject
 
 #: the opset to try where the one that rules aim at has no form of something
 _LATER = 21
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one step of a conversion does.
+
+    `opset` is that of the graph that it reads, where it has one. With `keep_all` what no rule takes is left: code has
+    methods to be filled in. Where it is not to be `tuned` yet, that is left to a later step, as is the `layout` where
+    there is none.
+    """
+
+    options: Options
+    prepared: Prepared
+    opset: int | None
+    extents: RequestedShapes
+    layout: Interface | None
+    keep_all: bool
+    tuned: bool
 
 
 def convert(source: Source, options: Options = DEFAULT, **changes: Unpack[OptionsDict]) -> onnx.ModelProto:
@@ -133,11 +150,10 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     prepared, held, module, arranging = None, "", None, find_arranging(steps)
     resizing = find_resizing(steps) if asked else None
     for place, step in enumerate(steps):
-        version = subject.model.opset_imports.get("") if prepared is None else prepared.opset
+        opset = subject.model.opset_imports.get("") if prepared is None else prepared.opset
         prepared, held = prepare_step(subject, step, None if prepared is None else prepared.opset)
-        functions = () if place else subject.subgraphs
         if not place:
-            given = count_bytes([graph, *list_called(graph, prepared.rules.source, functions)])
+            given = count_bytes([graph, *list_called(graph, prepared.rules.source, subject.subgraphs)])
         extents = asked if step is resizing else RequestedShapes()
         order: Interface | None = interface if step is arranging else Interface()
         # What is the same for the batch of the file, as a reshape for a permutation, is not for another.
@@ -146,7 +162,7 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         if writer.folder and order == KEPT and len({end.facts.channels for end in ends}) == 1:
             order = None  # a permutation stands in code where the source has it
         order = order if tuned else None
-        module = _run_step(subject, prepared, functions, step, extents, order, module, version, writer.folder, tuned)
+        module = _run_step(subject, _Step(step, prepared, opset, extents, order, writer.folder, tuned), module)
     assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
     report = replace(
@@ -169,47 +185,36 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     return Conversion(writer.encode(output), report, graph, steps[-1])
 
 
-def _run_step(
-    subject: Subject,
-    prepared: Prepared,
-    functions: Sequence[ir.Graph],
-    options: Options,
-    asked: RequestedShapes,
-    interface: Interface | None,
-    last: Module | None,
-    version: int | None,
-    keep_all: bool,
-    tuned: bool,
-) -> Module:
-    """Run the passes of one step over the graph, which is of an opset if of any; `last` is the module that the step
-    before has left. With `keep_all` what no rule takes is left: code has methods to be filled in. Where it is not to be
-    `tuned` yet, that is left to a later step."""
-    graph = subject.graph
-    module = Module(graph, prepared.rules, Scope(graph), functions)
+def _run_step(subject: Subject, step: _Step, last: Module | None) -> Module:
+    """Run the passes of one step over the graph; `last` is the module that the step before has left."""
+    options, rules = step.options, step.prepared.rules
+    across = rules.source is not rules.target
+    functions = subject.subgraphs if last is None else ()
+    module = Module(subject.graph, rules, Scope(subject.graph), functions)
     if last is not None:
         outcome = replace(last.outcome, complex=False)  # pairs of numbers are what the step before made of them
         module = replace(module, outcome=outcome, layouts=last.layouts, state=last.state, real=last.real)
     chosen = PassOptions(
-        extents=asked,
-        layout=interface,
+        extents=step.extents,
+        layout=step.layout,
         outputs=tuple(subject.outputs),
-        state=bool(functions) and prepared.rules.source is not prepared.rules.target,
+        state=bool(functions) and across,
         internal_state=options.state == INTERNAL,
         plain=options.float,
         float_interface=options.float_io,
         keep_float16=options.keep_float16,
         keep_custom=options.keep_custom,
-        keep_all=keep_all,
+        keep_all=step.keep_all,
         folded=options.max_folded_bytes,
-        tuned=tuned,
-        given=version if prepared.rules.source.schemas and prepared.rules.source is not prepared.rules.target else None,
-        adapted=version if prepared.rules.source is prepared.rules.target and version != prepared.opset else None,
+        tuned=step.tuned,
+        given=step.opset if rules.source.schemas and across else None,
+        adapted=step.opset if not across and step.opset != step.prepared.opset else None,
         part=Part(tuple(options.inputs), tuple(options.outputs)) if last is None else Part(),
     )
     try:
-        run_passes(list_passes(prepared.rules, chosen), module)
+        run_passes(list_passes(rules, chosen), module)
     except RewriteFailure as failure:
-        if not asked:
+        if not step.extents:
             raise
         raise RewriteError(f"{failure.node} forbids the extents asked for: {failure.message}") from failure
     return module
