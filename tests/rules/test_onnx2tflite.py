@@ -503,6 +503,19 @@ def test_sums_by_letters_are_products_of_matrices(equation: str, interpreter: In
     assert "BATCH_MATMUL" in operators(model)
 
 
+@pytest.mark.parametrize(
+    "equation", ["ij,jk,kl->li", "ij,jk,kl", "ij,j,kj->ik", "i,j,k->kij", "ij,jk,kl,lm->im", "...ij,...jk,kl->...il"]
+)
+def test_sums_by_letters_of_several_operands_are_products_of_two_at_a_time(
+    equation: str, interpreter: Interpreter
+) -> None:
+    extents = {"i": 2, "j": 3, "k": 4, "l": 5, "m": 6, ".": 7}
+    listed = equation.split("->")[0].replace("...", ".").split(",")
+    feeds = {f"x{place}": draw(*(extents[letter] for letter in letters)) for place, letters in enumerate(listed)}
+    model = make([helper.make_node("Einsum", [*feeds], ["y"], equation=equation)], feeds, ["y"])
+    agree(model, feeds, interpreter)
+
+
 def test_random_numbers_are_in_their_range(interpreter: Interpreter) -> None:
     node = helper.make_node("RandomUniformLike", ["x"], ["y"], low=2.0, high=3.0)
     x = draw(40, 50)

@@ -41,6 +41,12 @@ def letters(text: str) -> list[str]:
 
 
 @register
+def word(letters: Items) -> str:
+    """The text that some characters make, one behind the other."""
+    return "".join(map(str, convert_to_list(letters)))
+
+
+@register
 def range_(start: int, stop: int | None = None, step: int = 1) -> list[int]:
     """The integers from 0 (or `start`) up to, not including, `stop`."""
     found = range(require_known(start, "an extent")) if stop is None else range(start, stop, step)
