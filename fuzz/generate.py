@@ -12,7 +12,6 @@ import onnx_ir as ir
 from ..engine.dialects.operators import OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..engine.rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable, list_names
-from ..engine.rewrite.variadics import assign_places
 from ..engine.syntax import tree
 from ..verify.frames import Array
 from . import generate_body, perturb, results
@@ -95,21 +94,12 @@ class CaseBuilder:
         self.absent = choose_absence(self.choices, self.test)
         for equation in reversed(equations):  # the root first
             if equation.repeated:
-                self._build_siblings(equation)
+                generate_body.build_siblings(self, equation, self.choices.draw_int(1, _MOST))
             elif not any(target.name in self.values for target in equation.targets):
                 self.build_node(equation.value, equation)
         return tuple(self.made)
 
     # ---- nodes
-
-    def _build_siblings(self, equation: Defined) -> None:
-        """Build nodes beside those that there are, each with operands of its own where no other has them."""
-        own, found = [name for name in list_names(equation.value) if name not in self.values], []
-        for _ in range(self.choices.draw_int(1, _MOST)):
-            for name in own:
-                self.values.pop(name, None)
-            found.append(self.build_node(equation.value, None)[0])
-        self.values[equation.targets[0].name] = tuple(found)
 
     def build_node(self, pattern: Operand, equation: Defined | None) -> list[Value]:
         if isinstance(pattern, AnyOf):
@@ -144,7 +134,7 @@ class CaseBuilder:
             step = step.set_results([replace(value, open=value.open or unknown) for value in step.results])
         found = self.add(step)
         if equation is not None:
-            self._bind_results(equation, found)
+            self.values |= results.name_results(equation, found, self.counts)
         return found
 
     def add(self, step: Step) -> list[Value]:
@@ -161,13 +151,6 @@ class CaseBuilder:
         if not pattern.specs:
             raise Rejected(f"the rule names an operator that opset {self.opset} does not have")
         return self.choices.pick(sorted(pattern.specs.values(), key=lambda spec: spec.name))
-
-    def _bind_results(self, equation: Defined, found: Sequence[Value]) -> None:
-        # What becomes of mutable operands is no result in the file.
-        wanted = equation.targets if any(t.spread for t in equation.targets) else equation.targets[: len(found)]
-        places, _ = next(assign_places(wanted, len(found), self.counts), ([], {}))
-        for target, place in zip(wanted, places, strict=False):
-            self.values[target.name] = tuple(found[place]) if target.spread else found[place][0]
 
     # ---- operands
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..engine.dialects.facts import OperatorFacts
 from ..engine.dialects.operators import OperatorSpec
 from ..engine.expressions.functions import DTYPES
-from ..engine.rewrite.pattern import Defined, GraphPattern, NodePattern, Operand, Variable
+from ..engine.rewrite.pattern import Defined, GraphPattern, NodePattern, Operand, Variable, list_names
 from ..engine.rewrite.variadics import assign_places
 from ..verify.frames import Array
 from .choices import Choices
@@ -50,6 +50,16 @@ class BodyContext(Protocol):
     def build_node(self, pattern: Operand, equation: Defined | None) -> list[Value]: ...
 
     def make_name(self, stem: str) -> str: ...
+
+
+def build_siblings(bench: BodyContext, equation: Defined, count: int) -> None:
+    """Build some nodes beside those that there are, each with operands of its own where no other has them."""
+    own, found = [name for name in list_names(equation.value) if name not in bench.values], []
+    for _ in range(count):
+        for name in own:
+            bench.values.pop(name, None)
+        found += bench.build_node(equation.value, None)[:1]
+    bench.values[equation.targets[0].name] = tuple(found)
 
 
 def list_leading_types(facts: OperatorFacts, option: str) -> list[str]:

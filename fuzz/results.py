@@ -1,16 +1,19 @@
-"""Results: how many a generated step has, and of which types."""
+"""Results: how many a generated step has, of which types, and what a pattern calls them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import onnx_ir as ir
 
+from ..engine.rewrite.pattern import Defined
+from ..engine.rewrite.variadics import assign_places
 from ..engine.syntax import tree
 from .choices import Choices
 from .element_types import USUAL, Admitted
 from .generate_body import list_leading_types
-from .sketch import Body, Step
+from .sketch import Body, Step, Value
 from .subjects import Subject
 
 
@@ -30,6 +33,15 @@ def list_counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
         most = min(len(targets), len(spec.results))
         return list(dict.fromkeys([most, min(most, least)]))
     return [least]
+
+
+def name_results(equation: Defined, found: Sequence[Value], counts: Mapping[str, int]) -> dict[str, Any]:
+    """The results of a step by the names that an equation gives them; `counts` says how many values names stand for."""
+    # What becomes of mutable operands is no result in the file.
+    wanted = equation.targets if any(target.spread for target in equation.targets) else equation.targets[: len(found)]
+    places, _ = next(assign_places(wanted, len(found), counts), ([], {}))
+    named = zip(wanted, places, strict=False)
+    return {target.name: tuple(found[place]) if target.spread else found[place][0] for target, place in named}
 
 
 def list_types(choices: Choices, subject: Subject, step: Step, kinds: Admitted) -> list[ir.DataType]:

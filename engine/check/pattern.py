@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..base.errors import Span
-from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, Option, list_catalogue
 from ..expressions.opset_range import format_opsets
 from ..rewrite.stages import JUDGING
@@ -22,7 +21,6 @@ from .kinds import (
     GRAPH,
     LIST,
     NONE,
-    NUMBER,
     VALUE,
     VALUES,
     Kinds,
@@ -33,36 +31,13 @@ from .kinds import (
     make_single,
     name_kinds,
 )
+from .left_side import Binder, LeftSide
 from .operations import find_specs, group_specs
-from .scope import COUNT, INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
+from .scope import INSIDE, OPERAND, OPTION, RESULT, WILDCARD, Context, Variable
 from .types import check_equality, infer
 
 #: where a value is computed that is no operator's result
 _LET = "what is computed once is a clause after the pattern, `let name = ...`"
-
-
-@dataclass(slots=True)
-class LeftSide:
-    """What the equations of a left side bind.
-
-    `places` counts where a variable stands; `roots` are results that no other equation takes as an operand, `beside`
-    those of them that are not of the root.
-    """
-
-    variables: dict[str, Variable] = field(default_factory=dict)
-    places: Counter[str] = field(default_factory=Counter)
-    certain: set[str] = field(default_factory=set)
-    roots: set[str] = field(default_factory=set)
-    beside: set[str] = field(default_factory=set)
-    results: set[str] = field(default_factory=set)
-    #: names that stand for a list, of an item for each of several operands, with what an item may be
-    repeated: dict[str, Kinds] = field(default_factory=dict)
-    #: what graphs of nodes yield, whatever it is
-    yields: set[str] = field(default_factory=set)
-    #: the options of the root, with their specs: the names that a test may give
-    options: dict[str, Kinds] = field(default_factory=dict)
-    operands: list[tree.Argument] = field(default_factory=list)
-    root: str | None = None
 
 
 def check_pattern(equations: tuple[tree.Equation, ...], reads: Dialect, context: Context) -> LeftSide:
@@ -89,6 +64,7 @@ def check_pattern(equations: tuple[tree.Equation, ...], reads: Dialect, context:
 class _Walker:
     def __init__(self, reads: Dialect, context: Context, found: LeftSide) -> None:
         self._reads, self._context, self._found = reads, context, found
+        self._binder = Binder(context, found)
 
     # ---- equations
 
@@ -97,7 +73,7 @@ class _Walker:
         if all(target.name == "_" for target in equation.targets):
             self._report(equation.span, "an equation of a pattern names one result at least")
         for target in equation.targets:
-            self._bind_target(target, bound_as)
+            self._binder.bind_target(target, bound_as)
         counts = self._check_root(equation.value, equation)
         self._count_uses(counts)
 
@@ -115,7 +91,7 @@ class _Walker:
         if target.name in before:
             self._report(target.span, f"`{target.name}` stands for any number of nodes, and is bound elsewhere")
         for one in equation.targets:
-            self._bind_target(one, RESULT)
+            self._binder.bind_target(one, RESULT)
         self._count_uses(
             self._check_repeated(value, before, replace(equation, targets=(replace(target, spread=False),)))
         )
@@ -138,56 +114,7 @@ class _Walker:
             "an equation of a pattern has an operator on its right",
             self._find_infix_operator(value) or _LET,
         )
-        return self._bind_all_names(value)
-
-    def _bind_target(self, target: tree.Target, bound_as: str) -> None:
-        self._bind_count(target.count, target.span)
-        if target.name == "_":
-            return
-        known = self._found.variables.get(target.name)
-        if known is not None and known.bound_as == RESULT:
-            self._report(target.span, f"`{target.name}` is the result of two equations")
-        self._check_layout(target.layout, target)
-        if target.layout and target.spread:
-            self._report(target.span, "several values have no common layout: `@` stands after a single name")
-        kinds = make_single(VALUES) if target.spread else make_single(VALUE)
-        self._bind_variable(Variable(target.name, target.span, bound_as, kinds, target.layout))
-
-    def _bind_count(self, name: str | None, span: Span) -> None:
-        """Bind the name of how many values others take."""
-        if name is not None:
-            self._bind_variable(Variable(name, span, COUNT, make_single(NUMBER), used=True))
-            self._found.certain.add(name)
-
-    def _bind_variable(self, variable: Variable) -> None:
-        known = self._found.variables.get(variable.name)
-        if variable.name == "opset":
-            self._report(variable.span, "`opset` is the opset aimed at and cannot be bound")
-        elif known is None:
-            self._found.variables[variable.name] = variable
-        elif variable.name in self._found.repeated:
-            self._report_repeated(variable, variable.span)
-        elif known.layout and variable.layout and known.layout != variable.layout:
-            message = f"`{variable.name}` is {known.layout} in one place and {variable.layout} in another"
-            self._report(variable.span, message)
-        elif not (are_comparable(known.kinds, variable.kinds) or self._share_constness(known, variable)):
-            self._report(
-                variable.span,
-                f"`{variable.name}` is {name_kinds(known.kinds)} in one place and {name_kinds(variable.kinds)} here",
-            )
-        else:
-            if ARRAY in variable.kinds:
-                known.kinds = variable.kinds
-            known.layout = known.layout or variable.layout
-
-    def _share_constness(self, known: Variable, variable: Variable) -> bool:
-        """Whether an operand is `const` in one place and not in another; it then counts as `const` in all."""
-        kinds = frozenset({VALUE, ARRAY, NONE})
-        return known.bound_as == variable.bound_as == OPERAND and known.kinds | variable.kinds <= kinds
-
-    def _check_layout(self, layout: str | None, place: tree.Target | tree.Argument) -> None:
-        if layout and len(set(layout)) < len(layout):
-            self._report(place.span, f"layout {layout} names a dimension twice")
+        return self._binder.bind_all_names(value)
 
     # ---- operators
 
@@ -210,7 +137,7 @@ class _Walker:
         certain: set[str] = {call.callee} if call.wildcard else set()
         specs = self._find_specs(call)
         if call.wildcard:
-            self._bind_variable(Variable(call.callee, call.callee_span, WILDCARD, make_single("operator")))
+            self._binder.bind_variable(Variable(call.callee, call.callee_span, WILDCARD, make_single("operator")))
             counts[call.callee] += 1
         elif call.rest and self._context.stage not in JUDGING:
             self._report(
@@ -301,7 +228,7 @@ class _Walker:
         if isinstance(value, tree.Name):
             if value.name == "_":
                 return Counter()
-            self._bind_variable(Variable(value.name, value.span, OPTION, kinds))
+            self._binder.bind_variable(Variable(value.name, value.span, OPTION, kinds))
             return Counter([value.name])
         if isinstance(value, tree.GraphOf):
             if found and not can_be(kinds, make_single(GRAPH)):
@@ -316,7 +243,7 @@ class _Walker:
         self._check_variadics([a for a in graph.results if a.spread and not isinstance(a.value, tree.Index)])
         names = Counter(target.name for target in graph.parameters if target.name != "_")
         for target in graph.parameters:
-            self._bind_target(target, INSIDE)
+            self._binder.bind_target(target, INSIDE)
         for equation in graph.equations:
             if equation.repeated:
                 self._report(equation.span, "in a graph an equation is about one node")
@@ -349,11 +276,11 @@ class _Walker:
     def _check_operand(self, argument: tree.Argument, gaps: bool = False) -> tuple[Counter[str], set[str]]:
         """An operand of a pattern; with `gaps`, some of several values may be none."""
         value = argument.value
-        self._check_layout(argument.layout, argument)
+        self._binder.check_layout(argument.layout, argument)
         if isinstance(value, tree.Index) and isinstance(value.value, tree.Name) and isinstance(value.index, tree.Name):
             if not argument.spread:
                 self._report(argument.span, "an item of a list is no pattern; so many values are `xs[n]...`")
-            self._bind_count(value.index.name, value.index.span)
+            self._binder.bind_count(value.index.name, value.index.span)
             argument = replace(argument, value=value.value)
             value = value.value
         if isinstance(value, tree.Name):
@@ -366,7 +293,7 @@ class _Walker:
             several = frozenset({VALUES, LIST}) if gaps else make_single(VALUES)
             kinds = several if argument.spread else make_single(ARRAY) if argument.const else make_single(VALUE)
             kinds |= make_single(NONE) if argument.optional else frozenset()
-            self._bind_variable(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
+            self._binder.bind_variable(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
             return Counter([value.name]), {value.name}
         if argument.spread and isinstance(value, tree.Call):
             return self._check_repeated(value, set(), None)
@@ -388,7 +315,7 @@ class _Walker:
                 "an operand of a pattern is a variable, a number, `none` or an operator",
                 self._find_infix_operator(value),
             )
-            return self._bind_all_names(value)
+            return self._binder.bind_all_names(value)
         return Counter(), set()
 
     def _check_repeated(
@@ -403,25 +330,11 @@ class _Walker:
         for name in [name for name in counts if name not in shared]:
             variable = self._found.variables[name]
             if name in before:
-                self._report_repeated(variable, call.span)
+                self._binder.report_repeated(variable, call.span)
                 continue
             self._found.repeated[name] = variable.kinds
             variable.kinds = make_single(VALUES if variable.kinds <= make_single(VALUE) else LIST)
         return counts, certain
-
-    def _report_repeated(self, variable: Variable, span: Span) -> None:
-        self._report(
-            span,
-            f"`{variable.name}` has a value for each of several operands, and stands for one elsewhere",
-            "give it a name of its own, and compare the two in a `where`",
-        )
-
-    def _bind_all_names(self, value: tree.Expression) -> tuple[Counter[str], set[str]]:
-        """Bind the names in what is no pattern, so that one mistake is not reported again at each use."""
-        names = [node.name for node in walk(value) if isinstance(node, tree.Name)]
-        for name in names:
-            self._bind_variable(Variable(name, value.span, OPERAND, ANY, used=True))
-        return Counter(names), set(names)
 
     def _find_infix_operator(self, value: tree.Expression) -> str | None:
         if isinstance(value, tree.Binary):

@@ -15,9 +15,10 @@ from ..syntax.diagnostics import add_article, suggest
 from ..syntax.reversal import Irreversible, is_reversible, reverse
 from ..syntax.tree_traversal import walk
 from .definitions import FAIL
+from .left_side import LeftSide
 from .messages import check_placeholders
 from .operations import find_specs, list_required
-from .pattern import LeftSide, check_pattern
+from .pattern import check_pattern
 from .scope import LET, OPERAND, OPTION, Context, Variable
 from .template import check_templates
 from .tests import check_rule_tests, check_table_tests

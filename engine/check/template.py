@@ -11,7 +11,7 @@ from ..syntax import tree
 from ..syntax.diagnostics import add_article, join_words, suggest
 from ..syntax.tree_traversal import iterate_tails, walk
 from .kinds import ANY, OLD, RUNTIME, VALUE, VALUES, Kinds, can_be, make_single, name_kinds
-from .pattern import LeftSide
+from .left_side import LeftSide
 from .scope import LOCAL, Context, Variable
 from .types import check_condition, infer
 

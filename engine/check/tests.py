@@ -29,7 +29,7 @@ from .kinds import (
     make_single,
     name_kinds,
 )
-from .pattern import LeftSide
+from .left_side import LeftSide
 from .scope import OPERAND, OPTION, WILDCARD, Context
 from .types import check_equality, infer, suggest_element_type
 

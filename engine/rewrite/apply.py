@@ -23,7 +23,7 @@ from .complex_numbers import is_about_complex, is_complex_node
 from .conditions import Guard
 from .edits import Edits
 from .failures import explain_failure
-from .matcher import SEARCHED, Bindings
+from .pattern_search import SEARCHED, Bindings
 from .profile import get_profile
 from .replacement import MalformedError, check, has_another_shape, make_known_result, note_extents
 from .rules import Rule, RuleSet, Settle

@@ -28,9 +28,9 @@ from ..expressions.functions import DTYPES, EvaluationError
 from ..syntax import tree
 from ..syntax.tree_traversal import iterate_tails
 from .clone import Cloner
-from .matcher import SEARCHED
 from .operands import make_operands, split_attributes
 from .pattern import name_rest
+from .pattern_search import SEARCHED
 from .replacement import MalformedError
 from .rules import Settle
 from .subgraphs import Body, count_yielded, detach, detach_bodies, find_bodies, generalize, stack_types
@@ -78,20 +78,15 @@ class Builder:
             detach(node)
         self.nodes.clear()
 
-    # ---- equations
-
     def evaluate_equation(self, equation: tree.Equation, frame: Frame) -> None:
         """Evaluate one equation of a template and bind its targets."""
         targets = equation.targets
-        lists = [target.name for target in targets if target.spread]
+        lists = {target.name: target for target in targets if target.spread}
         known = {name: found for name in lists if isinstance(found := frame.values.get(name), list)}
-        counted = [
-            evaluate(tree.Name(target.count, target.span), frame)
-            for target in targets
-            if target.spread and target.count is not None and target.name not in known
-        ]
+        said = [tree.Name(one.count, one.span) for name, one in lists.items() if one.count and name not in known]
+        more = sum(map(len, known.values())) + sum(evaluate(name, frame) for name in said)
         for call in iterate_tails(equation.value):
-            self._counts[id(call)] = len(targets) - len(lists) + sum(map(len, known.values())) + sum(counted)
+            self._counts[id(call)] = len(targets) - len(lists) + more
         result = evaluate(equation.value, frame)
         # One name takes the whole of a list; several names, or one with `...`, take its items.
         several = isinstance(result, list) and (len(targets) > 1 or bool(lists))

@@ -380,7 +380,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:
-    """One file: from which dialect to which, for which opsets, and its items."""
+    """One file: from which dialect to which, for which opsets, its items, and the pack `base` that it lies over."""
 
     name: str
     source: str
@@ -389,9 +389,8 @@ class RuleFile:
     default_opset: int | None
     items: Sequence[Rule | Table | Definition]
     span: Span
-    #: the pack whose definitions it calls as its own and whose rules come after its own, and those that do not hold
-    base: str | None = None
-    without: tuple[str, ...] = ()
+    base: str | None = None  #: its definitions are called as the file's own, its rules come after the file's
+    without: tuple[str, ...] = ()  #: rules of the base that do not hold
     rank: int = 0  #: of packs that are laid over each other, the last has the highest
     #: the groups written out in its items, the fragments put in there, and those of other packs that are yet to be
     groups: tuple[Group, ...] = ()
