@@ -24,6 +24,7 @@ from .fold import Fold
 from .known import make_shape_node
 from .samples import BatchAxis, BatchError, KnownValues, RunTimeExtents, SampleCounts, Samples
 from .strided_views import replace_strided_views
+from .variables import ASSIGN
 
 #: what to ask for where the batch is to be known at run time only, and the name of such an extent
 DYNAMIC = "dynamic"
@@ -212,6 +213,8 @@ class Resizing:
         spec = self._dialect.operators.get(node.op_type)
         if spec is not None and spec.facts.batch not in (None, self._find_new_batch()):
             self._object_to(node, f"it takes {spec.facts.batch} sample at a time")
+        if spec is not None and spec.role == ASSIGN:
+            self._object_to(node, f"it keeps what a call leaves for the next, which is of {old} sample")
         if spec is not None and spec.facts.mixes is not None:
             self._check_mixing(node, spec, spec.facts.mixes, shapes[carrier])
         if spec is not None and spec.facts.extents:

@@ -202,6 +202,13 @@ def test_a_variable_becomes_an_input_with_its_initial_value_and_an_output(catalo
     assert {p.key: p.value for p in model.metadata_props}["nnrewrite.state.memory"] == "memory_out"
 
 
+def test_a_variable_that_keeps_one_sample_takes_no_other_batch(catalogue: Catalogue) -> None:
+    with pytest.raises(
+        nnrewrite.RewriteError, match=r"ASSIGN_VARIABLE\S* forbids .* keeps what a call leaves .* 1 sample"
+    ):
+        rewrite(write(counter(2.5), catalogue), batch=4)
+
+
 def test_a_part_does_not_end_at_the_handle_of_a_variable(catalogue: Catalogue) -> None:
     with pytest.raises(CallError, match="handle, which VAR_HANDLE yields, has no element type that is known"):
         rewrite(write(counter(2.5), catalogue), outputs="handle")
