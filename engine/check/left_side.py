@@ -26,7 +26,7 @@ class LeftSide:
     roots: set[str] = field(default_factory=set)
     beside: set[str] = field(default_factory=set)
     results: set[str] = field(default_factory=set)
-    #: names that stand for a list, of an item for each of several operands, with what an item may be
+    #: names that stand for a list, of an item for each of several operands or nodes, with what an item may be
     repeated: dict[str, Kinds] = field(default_factory=dict)
     #: what graphs of nodes yield, whatever it is
     yields: set[str] = field(default_factory=set)
@@ -43,6 +43,7 @@ class Binder:
         self._context, self._found = context, found
 
     def bind_target(self, target: tree.Target, bound_as: str) -> None:
+        """Bind a name on the left of an equation, and that of its number of values."""
         self.bind_count(target.count, target.span)
         if target.name == "_":
             return
@@ -62,6 +63,7 @@ class Binder:
             self._found.certain.add(name)
 
     def bind_variable(self, variable: Variable) -> None:
+        """Bind a variable, or hold it against what it is in other places."""
         known = self._found.variables.get(variable.name)
         if variable.name == "opset":
             self._context.report(variable.span, "`opset` is the opset aimed at and cannot be bound")
@@ -88,13 +90,15 @@ class Binder:
         return known.bound_as == variable.bound_as == OPERAND and known.kinds | variable.kinds <= kinds
 
     def check_layout(self, layout: str | None, place: tree.Target | tree.Argument) -> None:
+        """Tell of a layout that names a dimension twice."""
         if layout and len(set(layout)) < len(layout):
             self._context.report(place.span, f"layout {layout} names a dimension twice")
 
     def report_repeated(self, variable: Variable, span: Span) -> None:
+        """Tell of a name that is a list in one place and stands for one value in another."""
         self._context.report(
             span,
-            f"`{variable.name}` has a value for each of several operands, and stands for one elsewhere",
+            f"`{variable.name}` has a value for each of several nodes, and stands for one elsewhere",
             "give it a name of its own, and compare the two in a `where`",
         )
 

@@ -495,6 +495,27 @@ def test_what_a_loop_collects_may_have_any_extents(interpreter: Interpreter) -> 
     agree(make([loop], feeds, ["last", "rows"], {"turns": np.array(4, np.int64)}, free=True), feeds, interpreter)
 
 
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_values_side_by_side_along_an_axis_of_their_own_are_packed(count: int, interpreter: Interpreter) -> None:
+    feeds = {f"x{i}": draw(2, 3) for i in range(count)}
+    nodes = [helper.make_node("Unsqueeze", [name, "axes"], [f"u{name}"]) for name in feeds]
+    nodes.append(helper.make_node("Concat", [f"u{name}" for name in feeds], ["y"], axis=1))
+    model = make(nodes, feeds, ["y"], {"axes": np.array([1], np.int64)})
+    agree(model, feeds, interpreter)
+    assert operators(model) == {"PACK"}
+
+
+@pytest.mark.parametrize(("places", "expected"), [([0, 1, 2], "UNPACK"), ([2, -3, 1], "UNPACK"), ([0, 2], "GATHER")])
+def test_all_rows_of_a_value_are_unpacked_at_once(places: list[int], expected: str, interpreter: Interpreter) -> None:
+    feeds = {"x": draw(3, 2, 4)}
+    names = [f"i{number}" for number in range(len(places))]
+    nodes = [helper.make_node("Gather", ["x", name], [f"y{name}"]) for name in names]
+    constants = {name: np.array(place, np.int64) for name, place in zip(names, places, strict=True)}
+    model = make(nodes, feeds, [f"y{name}" for name in names], constants)
+    agree(model, feeds, interpreter)
+    assert operators(model) == {expected}
+
+
 @pytest.mark.parametrize("equation", ["bij,bjk->bik", "bqd,bkd->bqk", "bij,bjk->kb", "bij,bjk"])
 def test_sums_by_letters_are_products_of_matrices(equation: str, interpreter: Interpreter) -> None:
     feeds = {"a": draw(2, 3, 4), "b": draw(2, 5, 4) if "kd" in equation else draw(2, 4, 5)}
