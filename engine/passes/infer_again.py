@@ -34,6 +34,7 @@ class InferAgain:
 def _is_open(graph: ir.Graph) -> bool:
     """Whether the rank of some value of a graph, or of a graph inside it, is unknown."""
     return any(
-        any(output.shape is None and output.uses() for output in node.outputs) or any(map(_is_open, find_bodies(node)))
+        any(one.shape is None and (one.uses() or one.is_graph_output()) for one in node.outputs)
+        or any(map(_is_open, find_bodies(node)))
         for node in graph
     )

@@ -1,0 +1,95 @@
+"""Shapes of what a loop carries: those of the values that it begins with, where its body keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from ..base.errors import ModelError
+from ..base.names import Scope
+from ..base.startup import replace
+from ..dialects.inference import Extents, make_shape, read_extents
+from ..dialects.operators import OperatorSpec
+from ..rewrite.subgraphs import detach
+from .base import Module
+
+#: how often shapes are assumed anew, each time of fewer extents or values, before nothing is; and how deep in others
+#: the loop may be, as what is assumed of one is assumed anew for each trial of those around it
+_ROUNDS, _DEPTH = 4, 2
+#: the key of `meta` of a node under which stand the shapes that it began with when that was tried
+_TRIED = "nnrewrite.carried"
+
+#: infers what follows in a graph
+Infer = Callable[[Module], None]
+
+
+def settle_parameters(node: ir.Node, spec: OperatorSpec, module: Module, infer: Infer) -> None:
+    """Let what the body of a loop is given have the shapes of what it begins with, where the body yields the same.
+
+    Exporters leave them out. What is assumed is tried on a copy of the body, as inference folds what it can.
+    """
+    for option, kinds in spec.facts.parameters.items():
+        body, initial = node.attributes[option].as_graph(), node.inputs[len(kinds) :]
+        parameters = body.inputs[len(kinds) :]
+        assumed = {
+            place: extents
+            for place, (value, own) in enumerate(zip(initial, parameters, strict=False))
+            if value is not None and own.shape is None and (extents := read_extents(value)) is not None
+        }
+        tried = [*assumed.items()]
+        if not assumed or module.depth > _DEPTH or node.meta.get(_TRIED) == tried:
+            continue
+        node.meta[_TRIED] = tried
+        for place, extents in _find_kept(body, kinds, assumed, module, infer).items():
+            parameters[place].shape = make_shape(extents)
+
+
+def settle_results(node: ir.Node, spec: OperatorSpec) -> None:
+    """Let the results of a loop have the ranks of what its body yields: what is carried, and rows of what is not."""
+    for option, kinds in spec.facts.parameters.items():
+        body = node.attributes[option].as_graph()
+        carried = len(node.inputs) - len(kinds)
+        for place, (result, value) in enumerate(zip(node.outputs, body.outputs[kinds.count("bool") :], strict=False)):
+            extents = read_extents(value)
+            if result.shape is not None or extents is None:
+                continue
+            if place >= carried:
+                result.shape = make_shape((None, *extents))
+            elif (first := node.inputs[len(kinds) + place]) is not None:
+                before = read_extents(first)
+                if before is not None and len(before) == len(extents):
+                    result.shape = make_shape(_intersect(before, extents))
+
+
+def _find_kept(
+    body: ir.Graph, kinds: Sequence[str], assumed: dict[int, Extents], module: Module, infer: Infer
+) -> dict[int, Extents]:
+    """Those of some shapes of parameters, by their places, that the results in the same places have again."""
+    for _ in range(_ROUNDS):
+        if not assumed:
+            break
+        copied = body.clone(allow_outer_scope_values=True)
+        for place, extents in assumed.items():
+            copied.inputs[len(kinds) + place].shape = make_shape(extents)
+        try:
+            infer(replace(module.enter_body(copied), names=Scope(copied)))
+            found = [read_extents(value) for value in copied.outputs[kinds.count("bool") :]]
+        except ModelError:
+            return {}
+        finally:
+            for one in copied:
+                detach(one)
+        kept = {
+            place: _intersect(extents, after)
+            for place, extents in assumed.items()
+            if (after := found[place]) is not None and len(after) == len(extents)
+        }
+        if kept == assumed:
+            return kept
+        assumed = kept
+    return {}
+
+
+def _intersect(one: Extents, other: Extents) -> Extents:
+    return tuple([a if a == b else None for a, b in zip(one, other, strict=True)])

@@ -1,0 +1,83 @@
+"""Loops as scripts of PyTorch are exported: lists that grow, and bodies without the shapes of what they carry."""
+
+from __future__ import annotations
+
+import nnrewrite
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from nnrewrite.verify import compare_models
+
+GROWING = """<ir_version: 8, opset_import: ["": 17]>
+g (float[BATCH,4] x) => (float[d,e,f] y, float[2] last)
+  <int64 zero = {0}, bool go = {1}, float[2,4] w = {WEIGHTS}, float[2] h0 = {0, 0}> {
+  shape = Shape(x)
+  n = Gather <axis = 0> (shape, zero)
+  list = SequenceEmpty <dtype = 1> ()
+  last, all = Loop <
+    body = body (int64 i, bool c, float[2] h, seq(float[?]) s) => (bool d, float[2] k, seq(float[?]) t) {
+    row = Gather <axis = 0> (x, i)
+    m = MatMul(w, row)
+    sum = Add(m, h)
+    k = Tanh(sum)
+    pair = Concat <axis = 0> (k, sum)
+    two = Constant <value = int64[2] {2, 2}> ()
+    v = Reshape(pair, two)
+    t = SequenceInsert(s, v)
+    d = Identity(c)
+  }> (n, go, h0, list)
+  y = ConcatFromSequence <axis = AXIS, new_axis = 1> (all)
+}"""
+
+UNSAID = """<ir_version: 8, opset_import: ["": 17]>
+g (float[b,2,4,4] x, int64 n) => (float[b,2,2,2] y) <bool go = {1}, float half = {0.5}> {
+  last = Loop <body = body (int64 i, bool c, float v) => (bool d, float w) {
+    f = Mul(v, half)
+    w = Relu(f)
+    d = Identity(c)
+  }> (n, go, x)
+  y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (last)
+}"""
+
+GROWS = UNSAID.replace("w = Relu(f)", "w = Concat <axis = 2> (f, v)")
+
+
+def read(text: str, unsaid: bool = False) -> bytes:
+    model = onnx.parser.parse_model(text)
+    if unsaid:
+        [body] = [node.attribute[0].g for node in model.graph.node if node.op_type == "Loop"]
+        for value in (body.input[2], body.output[1]):
+            value.type.tensor_type.ClearField("shape")
+    return model.SerializeToString()
+
+
+@pytest.mark.parametrize("batch", ["3", "b"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_a_list_that_grows_in_a_loop_is_what_it_collects(batch: str, axis: int) -> None:
+    pytest.importorskip("ai_edge_litert")
+    weights = ", ".join(f"{number:.2f}" for number in np.linspace(-1, 1, 8))
+    source = read(GROWING.replace("BATCH", batch).replace("AXIS", str(axis)).replace("WEIGHTS", weights))
+    made = nnrewrite.rewrite(source, to="tflite")
+    assert made.report.target_operators["WHILE"] == 1
+    assert compare_models(source, made.encoded.encode()).passed
+
+
+@pytest.mark.parametrize("text", [UNSAID, GROWS])
+def test_what_a_loop_carries_has_the_rank_that_it_begins_with(text: str) -> None:
+    pytest.importorskip("ai_edge_litert")
+    source = read(text, unsaid=True)
+    made = nnrewrite.rewrite(source, to="tflite")
+    assert made.report.target_operators["MAX_POOL_2D"] == 1
+    assert compare_models(source, made.encoded.encode()).passed
+
+
+def test_what_changes_its_rank_in_a_loop_has_none_that_is_known() -> None:
+    source = read(
+        UNSAID.replace("w = Relu(f)", "w = Unsqueeze(f, axes)").replace(
+            "float half = {0.5}", "float half = {0.5}, int64[1] axes = {0}"
+        ),
+        True,
+    )
+    with pytest.raises(nnrewrite.UnsupportedError, match="MaxPool"):
+        nnrewrite.rewrite(source, to="tflite")
