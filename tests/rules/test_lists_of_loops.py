@@ -27,7 +27,7 @@ g (float[BATCH,4] x) => (float[d,e,f] y, float[2] last)
     t = SequenceInsert(s, v)
     d = Identity(c)
   }> (n, go, h0, list)
-  y = ConcatFromSequence <axis = AXIS, new_axis = 1> (all)
+  y = ConcatFromSequence <axis = AXIS, new_axis = NEW> (all)
 }"""
 
 UNSAID = """<ir_version: 8, opset_import: ["": 17]>
@@ -54,10 +54,14 @@ def read(text: str, unsaid: bool = False) -> bytes:
 
 @pytest.mark.parametrize("batch", ["3", "b"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_a_list_that_grows_in_a_loop_is_what_it_collects(batch: str, axis: int) -> None:
+@pytest.mark.parametrize("new", [1, 0])
+def test_a_list_that_grows_in_a_loop_is_what_it_collects(batch: str, axis: int, new: int) -> None:
     pytest.importorskip("ai_edge_litert")
     weights = ", ".join(f"{number:.2f}" for number in np.linspace(-1, 1, 8))
-    source = read(GROWING.replace("BATCH", batch).replace("AXIS", str(axis)).replace("WEIGHTS", weights))
+    text = GROWING if new else GROWING.replace("float[d,e,f] y", "float[d,e] y")
+    for name, said in (("BATCH", batch), ("AXIS", axis), ("NEW", new), ("WEIGHTS", weights)):
+        text = text.replace(name, str(said))
+    source = read(text)
     made = nnrewrite.rewrite(source, to="tflite")
     assert made.report.target_operators["WHILE"] == 1
     assert compare_models(source, made.encoded.encode()).passed
