@@ -92,9 +92,7 @@ class _Walker:
             self._report(target.span, f"`{target.name}` stands for any number of nodes, and is bound elsewhere")
         for one in equation.targets:
             self._binder.bind_target(one, RESULT)
-        self._count_uses(
-            self._check_repeated(value, before, replace(equation, targets=(replace(target, spread=False),)))
-        )
+        self._count_uses(self._check_repeated(value, replace(equation, targets=(replace(target, spread=False),))))
 
     def _check_variadics(self, without_count: Sequence[tree.Target | tree.Argument]) -> None:
         if len(without_count) > 1:
@@ -296,7 +294,7 @@ class _Walker:
             self._binder.bind_variable(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
             return Counter([value.name]), {value.name}
         if argument.spread and isinstance(value, tree.Call):
-            return self._check_repeated(value, set(), None)
+            return self._check_repeated(value, None)
         for mark, there in (
             ("const", argument.const),
             ("?", argument.optional),
@@ -318,19 +316,18 @@ class _Walker:
             return self._binder.bind_all_names(value)
         return Counter(), set()
 
-    def _check_repeated(
-        self, call: tree.Call, shared: set[str], equation: tree.Equation | None
-    ) -> tuple[Counter[str], set[str]]:
-        """An operator that stands for any number of nodes: names that are not `shared` with others are a list each."""
+    def _check_repeated(self, call: tree.Call, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
+        """An operator that stands for any number of nodes: names are lists, but those that others have as well."""
         for node in walk(call):
             if isinstance(node, tree.Choice | tree.GraphOf) or (isinstance(node, tree.Call) and node.wildcard):
                 self._report(node.span, "what stands for several nodes is one operator and its operands")
         before = set(self._found.variables)
         counts, certain = self._check_call(call, equation)
-        for name in [name for name in counts if name not in shared]:
+        for name in counts:
             variable = self._found.variables[name]
             if name in before:
-                self._binder.report_repeated(variable, call.span)
+                if equation is None:
+                    self._binder.report_repeated(variable, call.span)
                 continue
             self._found.repeated[name] = variable.kinds
             variable.kinds = make_single(VALUES if variable.kinds <= make_single(VALUE) else LIST)

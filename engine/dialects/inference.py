@@ -203,6 +203,11 @@ def merge(first: Extents | None, second: Extents | None) -> Extents | None:
     return tuple(merged)
 
 
+def intersect(one: Extents, other: Extents) -> Extents:
+    """The extents that two shapes of one rank have in common, None for each that differs."""
+    return tuple([a if a == b else None for a, b in zip(one, other, strict=True)])
+
+
 def update_extents(known: Extents | None, found: Extents) -> Extents:
     """What was known of a shape together with what has been inferred, which holds where they contradict each other."""
     try:

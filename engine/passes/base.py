@@ -18,7 +18,7 @@ from ..dialects.operators import Dialect
 from ..rewrite.apply import Outcome
 from ..rewrite.profile import time_part
 from ..rewrite.rules import RuleSet
-from ..rewrite.subgraphs import find_bodies, list_called
+from ..rewrite.subgraphs import detach, find_bodies, list_called
 
 #: how deep graphs of nodes may nest; a model whose graphs call themselves has no bottom
 _DEPTH = 32
@@ -97,6 +97,17 @@ class Module:
         if self.depth == _DEPTH:
             raise RewriteError(f"graphs of nodes nest deeper than {_DEPTH}: {graph.name}")
         return replace(self, graph=graph, depth=self.depth + 1)
+
+
+@contextmanager
+def copy_graph(module: Module, graph: ir.Graph) -> Iterator[Module]:
+    """The module of a copy of a graph, on which something is tried; nothing reads what it reads afterwards."""
+    copied = graph.clone(allow_outer_scope_values=True)
+    try:
+        yield replace(module, graph=copied, names=Scope(copied))
+    finally:
+        for node in copied:
+            detach(node)
 
 
 class Pass(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.constants import read_initializer
-from ..dialects.inference import Extents, make_shape, read_extents
+from ..dialects.inference import Extents, intersect, make_shape, read_extents
 from ..dialects.operators import OperatorSpec
 from ..rewrite.subgraphs import detach
 from .base import Module
@@ -68,7 +68,7 @@ def merge_results(node: ir.Node, spec: OperatorSpec) -> None:
             if known is None or shape is None or len(shape) != len(known):
                 known = None
                 break
-            known = tuple([a if a == b else None for a, b in zip(known, shape, strict=True)])
+            known = intersect(known, shape)
         if known is not None:
             named = [f"{output.name}.{axis}" if e is None else e for axis, e in enumerate(known)]
             output.shape = make_shape(tuple(named))

@@ -7,12 +7,9 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from ..base.errors import ModelError
-from ..base.names import Scope
-from ..base.startup import replace
-from ..dialects.inference import Extents, make_shape, read_extents
+from ..dialects.inference import Extents, intersect, make_shape, read_extents
 from ..dialects.operators import OperatorSpec
-from ..rewrite.subgraphs import detach
-from .base import Module
+from .base import Module, copy_graph
 
 #: how often shapes are assumed anew, each time of fewer extents or values, before nothing is; and how deep in others
 #: the loop may be, as what is assumed of one is assumed anew for each trial of those around it
@@ -59,7 +56,7 @@ def settle_results(node: ir.Node, spec: OperatorSpec) -> None:
             elif (first := node.inputs[len(kinds) + place]) is not None:
                 before = read_extents(first)
                 if before is not None and len(before) == len(extents):
-                    result.shape = make_shape(_intersect(before, extents))
+                    result.shape = make_shape(intersect(before, extents))
 
 
 def _find_kept(
@@ -69,19 +66,16 @@ def _find_kept(
     for _ in range(_ROUNDS):
         if not assumed:
             break
-        copied = body.clone(allow_outer_scope_values=True)
-        for place, extents in assumed.items():
-            copied.inputs[len(kinds) + place].shape = make_shape(extents)
-        try:
-            infer(replace(module.enter_body(copied), names=Scope(copied)))
-            found = [read_extents(value) for value in copied.outputs[kinds.count("bool") :]]
-        except ModelError:
-            return {}
-        finally:
-            for one in copied:
-                detach(one)
+        with copy_graph(module.enter_body(body), body) as trial:
+            for place, extents in assumed.items():
+                trial.graph.inputs[len(kinds) + place].shape = make_shape(extents)
+            try:
+                infer(trial)
+            except ModelError:
+                return {}
+            found = [read_extents(value) for value in trial.graph.outputs[kinds.count("bool") :]]
         kept = {
-            place: _intersect(extents, after)
+            place: intersect(extents, after)
             for place, extents in assumed.items()
             if (after := found[place]) is not None and len(after) == len(extents)
         }
@@ -89,7 +83,3 @@ def _find_kept(
             return kept
         assumed = kept
     return {}
-
-
-def _intersect(one: Extents, other: Extents) -> Extents:
-    return tuple([a if a == b else None for a, b in zip(one, other, strict=True)])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.errors import ModelError
-from ..base.names import Scope
 from ..base.startup import dataclass, replace
 from ..dialects.inference import InferenceError, infer, read_extents
-from ..rewrite.subgraphs import detach, find_bodies
-from .base import Module
+from ..rewrite.subgraphs import find_bodies
+from .base import Module, copy_graph
 from .branches import inline
 from .fold import Fold
 
@@ -62,18 +61,14 @@ def _has_ranks(graph: ir.Graph) -> bool:
 
 def _is_contradicted(module: Module, node: ir.Node, name: str, fold: Fold) -> bool:
     """Whether some node behind a choice does not admit what the graph of a name yields, by a trial on a copy."""
-    copied = module.graph.clone(allow_outer_scope_values=True)
-    trial = replace(module, graph=copied, names=Scope(copied), depth=0)
-    twin = copied[module.graph.index(node)]
-    inline(twin, twin.attributes[name].as_graph(), trial)
-    try:
-        fold.run(trial)
-        return any(_is_ill_formed(one, trial) for one in copied)
-    except ModelError:  # a node that is run in any case
-        return True
-    finally:
-        for one in copied:
-            detach(one)
+    with copy_graph(replace(module, depth=0), module.graph) as trial:
+        twin = trial.graph[module.graph.index(node)]
+        inline(twin, twin.attributes[name].as_graph(), trial)
+        try:
+            fold.run(trial)
+            return any(_is_ill_formed(one, trial) for one in trial.graph)
+        except ModelError:  # a node that is run in any case
+            return True
 
 
 def _is_ill_formed(node: ir.Node, module: Module) -> bool:

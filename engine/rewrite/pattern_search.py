@@ -106,15 +106,11 @@ class Search:
     def _match_siblings(self, equation: Defined, equations: Sequence[Defined], bound: Bindings) -> Bindings | None:
         """Match all users of a shared value that an equation fits, at least one; what is not bound yet is a list."""
         names = [name for name in list_names(equation.value) if name not in bound]
-        results: list[Any] = []
-        found: dict[str, list[Any]] = {name: [] for name in names}
-        for user in leave_matched(list_shared_users(equation.value, bound), equations, bound):
-            one = self._match_node(equation.value, user, dict(bound), dict)
-            if one is not None:
-                results.append(user.outputs[0])
-                for name in names:
-                    found[name].append(one[name])
-        return {**bound, **found, equation.targets[0].name: results} if results else None
+        users = leave_matched(list_shared_users(equation.value, bound), equations, bound)
+        ways = ((user, self._match_node(equation.value, user, dict(bound), dict)) for user in users)
+        fits = [(user.outputs[0], one) for user, one in ways if one is not None]
+        found = {name: [one[name] for _, one in fits] for name in names}
+        return {**bound, **found, equation.targets[0].name: [result for result, _ in fits]} if fits else None
 
     def _check_guards(self, guards: Sequence[Guard], bound: Bindings) -> list[Guard] | None:
         """The guards that speak of what is not bound yet; None where one of the others does not hold."""
@@ -287,17 +283,15 @@ class Search:
 
         The first way in which it fits a value is the only one that is tried.
         """
-        names = list_names(pattern)
-        found: dict[str, list[Any]] = {name: [] for name in names}
+        fits: list[Bindings] = []
         for value in values:
             if value is None:
                 return self._fail(pattern.span, "an operand is left out")
             one = self._match_producer(pattern, value, {OPSET: bound[OPSET]}, dict)
             if one is None:
                 return False
-            for name in names:
-                found[name].append(one[name])
-        bound.update(found)
+            fits.append(one)
+        bound.update({name: [one[name] for one in fits] for name in list_names(pattern)})
         return True
 
     def _match_each(
