@@ -65,7 +65,14 @@ def fold(
     results = compute_results(node, spec, operands, inferred) or evaluate(node, operands, opset)
     if results is None or sum(result.nbytes for result in results) > most:
         return None
-    return results
+    return results if all(map(_fits, results, inferred)) else None
+
+
+def _fits(result: np.ndarray[Any, Any], known: Inferred) -> bool:
+    """Whether a result has the type and the extents that are known of it; the reference has mistakes in a few."""
+    typed = known.dtype is None or known.dtype.numpy() == result.dtype
+    shape = result.shape if known.shape is None else known.shape
+    return typed and len(shape) == result.ndim and all(n == m for n, m in zip(shape, result.shape) if isinstance(n, int))
 
 
 def _is_rearrangement(node: ir.Node, spec: OperatorSpec, inferred: Sequence[Inferred]) -> bool:

@@ -37,7 +37,7 @@ def separate_definitions(
     called: dict[str, dict[str, str]] = {}
     for file in files:
         own = dict(packs[file.rank])
-        mistakes = list(_add_used(own, file, packs, names, files))
+        mistakes = list(dict.fromkeys(_add_used(own, file, packs, names, files)))  # a line may use several names
         if not complete:
             mistakes, own = [], {**{name: f"{name} elsewhere" for name in owners.keys() - own.keys()}, **own}
         wrong += mistakes
