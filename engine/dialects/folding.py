@@ -71,8 +71,10 @@ def fold(
 def _fits(result: np.ndarray[Any, Any], known: Inferred) -> bool:
     """Whether a result has the type and the extents that are known of it; the reference has mistakes in a few."""
     typed = known.dtype is None or known.dtype.numpy() == result.dtype
-    shape = result.shape if known.shape is None else known.shape
-    return typed and len(shape) == result.ndim and all(n == m for n, m in zip(shape, result.shape) if isinstance(n, int))
+    if known.shape is None:
+        return typed
+    sized = (n == m for n, m in zip(known.shape, result.shape, strict=False) if isinstance(n, int))
+    return typed and len(known.shape) == result.ndim and all(sized)
 
 
 def _is_rearrangement(node: ir.Node, spec: OperatorSpec, inferred: Sequence[Inferred]) -> bool:

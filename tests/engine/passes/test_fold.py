@@ -354,7 +354,10 @@ RARELY_FOLDED = {
     "MaxPool": ("MaxPool <kernel_shape = [3], ceil_mode = 1, pads = [0, 1]> (c)", {"c": (1, 2, 5)}),
     "LRN": ("LRN <size = 3> (c)", {"c": (1, 6, 5, 4)}),
     "LpNormalization": ("LpNormalization <axis = -1, p = 1> (c)", {"c": (2, 4, 6)}),
-    "Resize": ('Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> (c, , s)', {"c": (1, 1, 3, 3)}),
+    "Resize": (
+        'Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> (c, , s)',
+        {"c": (1, 1, 3, 3)},
+    ),
 }
 
 
