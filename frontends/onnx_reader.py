@@ -21,6 +21,7 @@ from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.onnx_schemas import find_schema
 from ..engine.dialects.operators import Catalogue, Dialect, leave_out_empty, map_called
+from ..engine.dialects.symbols import UNNAMED
 from .external_data import TensorFiles
 from .mapping import load
 from .onnx_graphs import OVERRIDABLE, fix_defaults, list_defaults, list_nodes
@@ -172,6 +173,8 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
         for one in given_input.type.tensor_type.shape.dim:
             if one.dim_value < 0:
                 one.Clear()  # as some exporters write an extent that is free
+            elif one.dim_param.startswith(UNNAMED):  # as tf2onnx calls extents of inputs, which are known to be there
+                one.dim_param = f"extent_{one.dim_param.removeprefix(UNNAMED)}"
     bare = onnx.ModelProto()
     bare.CopyFrom(proto)
     bare.ir_version = max(proto.ir_version, OVERRIDABLE)

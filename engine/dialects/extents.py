@@ -13,8 +13,8 @@ from .inference import UNCOUNTED, Extents, Inferred, read_extents
 from .operators import OperatorSpec, get_option
 from .symbols import Symbol
 
-#: from here on, the end of a slice stands for the end of the axis
-_END = 2**31 - 1
+#: from here on, the end of a slice stands for the end of the axis: tf2onnx writes this, others 2**31 - 1
+_END = 10**9
 
 
 def complete(node: ir.Node, spec: OperatorSpec, inferred: list[Inferred]) -> list[Inferred]:
@@ -27,6 +27,8 @@ def complete(node: ir.Node, spec: OperatorSpec, inferred: list[Inferred]) -> lis
         fillers.append(_join)
     if facts.span:
         fillers.append(_compute_span)
+    if facts.broadcasts and facts.extents:
+        fillers.append(_broadcast)
     found = list(inferred)
     if facts.same_extents and found[0].shape is None and node.inputs[0] is not None:
         found[0] = Inferred(found[0].dtype or node.inputs[0].dtype, read_extents(node.inputs[0]))
@@ -114,6 +116,23 @@ def _join(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
         extent = None if one is None or len(one) != len(shape) else one[axis]
         total = None if total is None or extent is None else symbols.add(total, extent)
     return (*shape[:axis], total, *shape[axis + 1 :])
+
+
+def _broadcast(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
+    """An axis is as long as in the operand or as asked for, whichever is not 1."""
+    given = spec.list_inputs(node)
+    place = spec.find_operand(next(iter(spec.facts.extents)))
+    wanted = find_known_elements(given[place]) if place is not None and place < len(given) else None
+    whole = None if given[0] is None else read_extents(given[0])
+    if wanted is None or whole is None:
+        return shape
+    asked: list[Symbol | None] = wanted.ravel().tolist()
+    found = list(shape)
+    for axis, extent in enumerate(shape):
+        own, other = (side[axis - len(shape)] if axis >= len(shape) - len(side) else 1 for side in (whole, asked))
+        if extent is None and not (isinstance(other, int) and other < 0):
+            found[axis] = own if other in (1, own) else other if own == 1 else None
+    return tuple(found)
 
 
 def _compute_span(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
