@@ -170,11 +170,13 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
     if proto.ir_version < OVERRIDABLE or (listed == len(graph.initializer) and listed >= _HABIT):
         fix_defaults(graph)
     for given_input in graph.input:
-        for one in given_input.type.tensor_type.shape.dim:
+        for axis, one in enumerate(given_input.type.tensor_type.shape.dim):
             if one.dim_value < 0:
                 one.Clear()  # as some exporters write an extent that is free
             elif one.dim_param.startswith(UNNAMED):  # as tf2onnx calls extents of inputs, which are known to be there
                 one.dim_param = f"extent_{one.dim_param.removeprefix(UNNAMED)}"
+            if not one.HasField("dim_value") and not one.dim_param:  # by its name it is known again in what it leads to
+                one.dim_param = f"{given_input.name}.{axis}"
     bare = onnx.ModelProto()
     bare.CopyFrom(proto)
     bare.ir_version = max(proto.ir_version, OVERRIDABLE)
