@@ -187,6 +187,8 @@ def _compute_length(start: Symbol | None, end: Symbol | None, whole: Symbol | No
 def note_rank(node: ir.Node, spec: OperatorSpec) -> None:
     """Let the first result of a node have as many axes as its first operand, and its type, where ops.yaml says so."""
     first, result = node.inputs[0] if node.inputs else None, node.outputs[0]
-    if spec.facts.same_rank and first is not None and first.shape is not None and result.shape is None:
+    if not spec.facts.same_rank or first is None or result.shape is not None:
+        return
+    result.type = result.type or first.type
+    if first.shape is not None:
         result.shape = ir.Shape([None] * len(first.shape))
-        result.type = result.type or first.type

@@ -9,6 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from ..base.budget import Budget, Exhausted, TooManyError, limit_attempts
+from ..base.constants import ELEMENTS
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
 from ..base.quantization import inherit, read_quantization
 from ..base.startup import dataclass, field
@@ -241,6 +242,8 @@ class Applier:
         for before, after in pairs:
             if rule.stage == INTEGERS or (before.dtype == after.dtype and read_quantization(after) is None):
                 inherit(before, after)
+            if ELEMENTS in before.meta:
+                after.meta.setdefault(ELEMENTS, before.meta[ELEMENTS])
         self._edits.put(root, made, pairs)
         self.outcome.fired[rule.called] += 1
         return made
