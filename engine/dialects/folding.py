@@ -65,10 +65,10 @@ def fold(
     results = compute_results(node, spec, operands, inferred) or evaluate(node, operands, opset)
     if results is None or sum(result.nbytes for result in results) > most:
         return None
-    return results if all(map(_fits, results, inferred)) else None
+    return results if all(map(_is_like, results, inferred)) else None
 
 
-def _fits(result: np.ndarray[Any, Any], known: Inferred) -> bool:
+def _is_like(result: np.ndarray[Any, Any], known: Inferred) -> bool:
     """Whether a result has the type and the extents that are known of it; the reference has mistakes in a few."""
     typed = known.dtype is None or known.dtype.numpy() == result.dtype
     if known.shape is None:
