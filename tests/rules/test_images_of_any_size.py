@@ -37,6 +37,8 @@ MODELS = {
     "by broken factors": resize(f'mode = "linear", {HOW} = "pytorch_half_pixel"', MORE),
     "by broken factors, corner to corner": resize(f'mode = "linear", {HOW} = "align_corners"', MORE),
     "by broken factors, the nearest": resize('mode = "nearest", nearest_mode = "round_prefer_floor"', MORE),
+    "to a single row by PyTorch's rule": f"""n = Shape<end = 2>(x) t = Constant<value_ints = [1, 2]>()
+        s = Concat<axis = 0>(n, t) y = Resize<mode = "linear", {HOW} = "pytorch_half_pixel">(x, , , s)""",
     "along curves": resize('mode = "cubic"'),
     "along curves, nothing outside": resize('mode = "cubic", exclude_outside = 1, cubic_coeff_a = -0.5', MORE),
     "symmetric": resize(f'mode = "linear", {HOW} = "half_pixel_symmetric"', MORE),
