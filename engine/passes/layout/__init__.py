@@ -24,8 +24,8 @@ from .permute_weights import Tensors
 from .placement import Layout
 from .problem import Regions, Unit
 
-#: rounds, each with another pair of orders for tensors that are read in three or more
-_ROUNDS = 4
+#: rounds, each with another pair of orders for tensors that are read in three or more, and for what is bound to them
+_ROUNDS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def _place_all(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port]
         for unit, order in choices.items():
             if not isinstance(unit, ir.Node):
                 turned[unit] = compose(turned.get(unit, make_identity(len(order))), order)
-        if not regions.unsettled:
+        if not choices or not regions.unsettled:
             break
     return turned
 
