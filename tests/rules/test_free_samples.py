@@ -80,3 +80,11 @@ def test_any_number_of_samples_takes_no_more_operators_than_one(
         x = rng.standard_normal((samples, *extents[1:]), np.float32)
         verdict = compare_models(path, made, inputs=[[x]], interpreter=interpreter)
         assert verdict.passed, (samples, verdict.differences)
+
+
+@pytest.mark.parametrize("batch", [None, 1])
+def test_a_tracker_of_octaves_needs_no_transposes(batch: int | None) -> None:
+    path = Path(__file__).parents[3] / "shared/onnx_models/basicpitch_nmp.onnx"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    assert "TRANSPOSE" not in nnrewrite.rewrite(path, to="tflite", batch=batch).report.target_operators
