@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import Elements, find_trained, permute_elements, read_initializer, widen_elements
-from .inference import Inferred, add_attributes
+from .inference import InferenceError, Inferred, add_attributes, merge
 from .numpy_evaluation import compute_results
 from .operators import OperatorSpec
 from .permutations import read_permutation
@@ -70,11 +70,11 @@ def fold(
 
 def _is_like(result: np.ndarray[Any, Any], known: Inferred) -> bool:
     """Whether a result has the type and the extents that are known of it; the reference has mistakes in a few."""
-    typed = known.dtype is None or known.dtype.numpy() == result.dtype
-    if known.shape is None:
-        return typed
-    sized = (n == m for n, m in zip(known.shape, result.shape, strict=False) if isinstance(n, int))
-    return typed and len(known.shape) == result.ndim and all(sized)
+    try:
+        merge(known.shape, result.shape)
+    except InferenceError:
+        return False
+    return known.dtype is None or known.dtype.numpy() == result.dtype
 
 
 def _is_rearrangement(node: ir.Node, spec: OperatorSpec, inferred: Sequence[Inferred]) -> bool:
