@@ -11,7 +11,7 @@ from ..engine.passes.resize import can_resize
 from ..engine.rewrite.subgraphs import check_calls, list_called
 from ..frontends import readers
 from .compiled_rules import Prepared, prepare
-from .options import DEFAULT, Options
+from .options import DEFAULT, PORTABLE, Options
 from .routes import find_route
 from .subject import Subject, find_reader
 
@@ -57,7 +57,7 @@ def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Op
     if resized and len(route) == 1 and not _can_resize(options.replace(rules=route[0], target=None)):
         route = [*route, *find_route(dialect, dialect)]
     routes = _add_asked(route, options)
-    steps = [options.replace(rules=names, target=_find_target(options, names, len(routes))).settled for names in routes]
+    steps = [options.replace(rules=names, target=_find_target(options, names, routes)).settled for names in routes]
     if options.skip or options.only:
         known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
         for name in (*options.skip, *options.only):
@@ -88,13 +88,19 @@ def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[st
     return found
 
 
-def _find_target(options: Options, names: tuple[str, ...], count: int) -> str | None:
-    """The target of one of several steps: that which is asked for, where the step writes its dialect."""
-    target = options.target
-    if target is None or count == 1:
-        return target
-    made, written = read_pair(target), read_pair(names[-1])
-    return target if made is None or written is None or made[1] == written[1] else None
+def _find_target(options: Options, names: tuple[str, ...], routes: list[tuple[str, ...]]) -> str | None:
+    """The target of one of several steps: that which is asked for, where the step writes its dialect.
+
+    What a further step reads is made for no runtime unless one is asked for: the next rules know the usual forms.
+    """
+    if len(routes) == 1:
+        return options.target
+    written = read_pair(names[-1])
+    for target in (options.target, None if names is routes[-1] else PORTABLE):
+        made = None if target is None else read_pair(target)
+        if target is not None and (made is None or written is None or made[1] == written[1]):
+            return target
+    return None
 
 
 def _match_opsets(steps: list[Options]) -> list[Options]:
