@@ -6,6 +6,8 @@ from pathlib import Path
 
 import nnrewrite
 import pytest
+from nnrewrite.conversion.conversion_steps import plan_steps
+from nnrewrite.conversion.options import Options
 from nnrewrite.conversion.routes import find_route
 from nnrewrite.engine.base.errors import CallError
 
@@ -31,6 +33,18 @@ def test_rules_that_read_another_dialect_are_told() -> None:
 def test_where_nothing_leads_is_told() -> None:
     with pytest.raises(CallError, match="no rule sets lead from onnx to nowhere"):
         find_route("onnx", "nowhere")
+
+
+@pytest.mark.parametrize(("target", "runtimes"), [(None, ["portable", "litert"]), ("tflm", ["portable", "tflm"])])
+def test_what_a_further_step_reads_is_made_for_no_runtime(target: str | None, runtimes: list[str]) -> None:
+    program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
+    assert [step.runtime for step in plan_steps(f"{program}", Options(to="tflite", target=target))] == runtimes
+
+
+def test_code_of_a_model_is_made_for_the_runtime_that_is_asked_for() -> None:
+    program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
+    steps = plan_steps(f"{program}", Options(to="/", target="onnxruntime"))
+    assert steps[0].runtime == "onnxruntime"
 
 
 @pytest.mark.slow

@@ -1,0 +1,76 @@
+"""Layers and activations that ONNX models write out in several nodes, as TensorFlow Lite has them."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import nnrewrite
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import onnxruntime
+import pytest
+from nnrewrite.fuzz.runtimes import read_bytes
+from nnrewrite.verify import Interpreter, compare_models
+from onnx.reference import ReferenceEvaluator
+
+from .text_models import write_model
+
+IMAGE, LINES = "float[1, 3, 5, 6] x", "float[1, 2, 1] x"
+TANH = """k = Constant<value_float = 0.044715>() s = Constant<value_float = 0.7978845608>()
+o = Constant<value_float = 1.0>() h = Constant<value_float = 0.5>() q = Mul(x, x) c = Mul(x, q)
+a = Mul(k, c) b = Add(x, a) d = Mul(s, b) t = Tanh(d) e = Add(o, t) m = Mul(x, e) y = Mul(h, m)"""
+ERF = """r = Constant<value_float = 0.70710678>() o = Constant<value_float = 1.0>() h = Constant<value_float = 0.5>()
+a = Mul(x, r) b = Erf(a) e = Add(b, o) m = Mul(x, e) y = Mul(m, h)"""
+SCALED = """f = Constant<value_float = 1.5>() g = Constant<value_float = 0.25>()
+{before} u = Conv<pads = [1, 1, 1, 1]{more}>({read}, w) m = Mul(f, u) y = Add(m, g)"""
+
+
+def write(path: Path, given: str, nodes: str, shape: tuple[int, ...] = ()) -> Path:
+    """A model with random weights of a shape, where it reads any."""
+    made = write_model(path, 18, "y", nodes, given)
+    if shape:
+        model = onnx.load(made)
+        array = np.random.default_rng(1).standard_normal(shape, np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, "w"))
+        onnx.save(model, made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("given", "nodes", "shape", "kept"),
+    [
+        (IMAGE, TANH, (), ["GELU"]),
+        (IMAGE, ERF, (), ["GELU"]),
+        (IMAGE, SCALED.format(before="", more="", read="x"), (4, 3, 3, 3), ["CONV_2D"]),
+        (IMAGE, SCALED.format(before="v = Mul(x, f)", more="", read="v"), (4, 3, 3, 3), ["CONV_2D"]),
+        (IMAGE, SCALED.format(before="v = Mul(x, f)", more=", group = 3", read="v"), (3, 1, 3, 3),
+         ["DEPTHWISE_CONV_2D"]),
+        (LINES, "y = MaxPool<kernel_shape = [2], strides = [2], ceil_mode = 1>(x)", (), []),
+        (LINES, "y = AveragePool<kernel_shape = [2], strides = [2], ceil_mode = 1>(x)", (), []),
+    ],
+    ids=["gelu by tanh", "gelu by a factor", "one number behind", "one number before", "before each channel",
+         "a window beyond the end", "a mean beyond the end"],
+)  # fmt: skip
+def test_what_is_written_out_is_one_operator(
+    given: str, nodes: str, shape: tuple[int, ...], kept: list[str], tmp_path: Path, interpreter: Interpreter
+) -> None:
+    path = write(tmp_path / "model.onnx", given, nodes, shape)
+    conversion = nnrewrite.rewrite(path, to="tflite")
+    found = dict(conversion.report.target_operators)
+    others = {"TRANSPOSE", "PAD", "RESHAPE", *kept}
+    assert all(found.get(name) == 1 for name in kept), found
+    assert not kept or set(found) <= others, found
+    verdict = compare_models(path, read_bytes(conversion.encoded), interpreter=interpreter)
+    assert verdict.passed, verdict.differences
+
+
+@pytest.mark.parametrize(("same", "holes"), list(itertools.product(["SAME_UPPER", "SAME_LOWER"], [1, 2])))
+def test_same_of_windows_with_holes_is_pads_that_the_runtime_takes(same: str, holes: int, tmp_path: Path) -> None:
+    nodes = f'y = Conv<auto_pad = "{same}", dilations = [{holes}, 1]>(x, w)'
+    path = write(tmp_path / "model.onnx", IMAGE, nodes, (4, 3, 3, 2))
+    x = np.random.default_rng(0).standard_normal((1, 3, 5, 6), np.float32)
+    (wanted,) = ReferenceEvaluator(onnx.load(path)).run(None, {"x": x})
+    made = onnxruntime.InferenceSession(read_bytes(nnrewrite.rewrite(path).encoded))
+    np.testing.assert_allclose(made.run(None, {"x": x})[0], wanted, atol=1e-5)
