@@ -57,7 +57,7 @@ def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Op
     if resized and len(route) == 1 and not _can_resize(options.replace(rules=route[0], target=None)):
         route = [*route, *find_route(dialect, dialect)]
     routes = _add_asked(route, options)
-    steps = [options.replace(rules=names, target=_find_target(options, names, routes)).settled for names in routes]
+    steps = [options.replace(rules=names, target=_choose_target(options, names, routes)).settled for names in routes]
     if options.skip or options.only:
         known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
         for name in (*options.skip, *options.only):
@@ -88,7 +88,7 @@ def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[st
     return found
 
 
-def _find_target(options: Options, names: tuple[str, ...], routes: list[tuple[str, ...]]) -> str | None:
+def _choose_target(options: Options, names: tuple[str, ...], routes: list[tuple[str, ...]]) -> str | None:
     """The target of one of several steps: that which is asked for, where the step writes its dialect.
 
     What a further step reads is made for no runtime unless one is asked for: the next rules know the usual forms.

@@ -7,12 +7,11 @@ from pathlib import Path
 import nnrewrite
 import numpy as np
 import onnx
-import onnx.numpy_helper
 import pytest
 from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import Interpreter, compare_models
 
-from .text_models import write_model
+from .text_models import add_weights, write_model
 
 #: the input, and nodes
 MODELS = {
@@ -52,12 +51,8 @@ MODELS = {
 def write(path: Path, given: str, nodes: str, named: bool = True) -> str:
     """A model with weights for a layer of three channels; without names for its free extents where so wanted."""
     made = write_model(path, 18, "y", nodes, given)
+    add_weights(made, {"w": (3, 4, 1, 3), "v": (3,)})
     model = onnx.load(made)
-    rng = np.random.default_rng(1)
-    for name, shape in {"w": (3, 4, 1, 3), "v": (3,)}.items():
-        array = rng.standard_normal(shape, np.float32)
-        if any(name in node.input for node in model.graph.node):
-            model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     for value in () if named else model.graph.input:
         value.type.tensor_type.shape.dim[0].ClearField("dim_param")
     onnx.save(model, made)

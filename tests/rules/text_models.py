@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnx.numpy_helper
 import onnx.parser
 
 
@@ -17,3 +19,14 @@ def write_model(path: Path, opset: int, outputs: str, nodes: str, inputs: str = 
         output.ClearField("type")
     onnx.save(model, path)
     return path
+
+
+def add_weights(path: Path, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Add random weights of some shapes to a model, of those that its nodes read."""
+    model = onnx.load(path)
+    rng = np.random.default_rng(1)
+    for name, shape in shapes.items():
+        array = rng.standard_normal(shape, np.float32)
+        if any(name in node.input for node in model.graph.node):
+            model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    onnx.save(model, path)

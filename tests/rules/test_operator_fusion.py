@@ -1,4 +1,4 @@
-"""Layers and activations that ONNX models write out in several nodes, as TensorFlow Lite has them."""
+"""Operators of TensorFlow Lite that stand for several nodes of ONNX models, and windows that reach beyond images."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pathlib import Path
 import nnrewrite
 import numpy as np
 import onnx
-import onnx.numpy_helper
 import onnxruntime
 import pytest
 from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import Interpreter, compare_models
 from onnx.reference import ReferenceEvaluator
 
-from .text_models import write_model
+from .text_models import add_weights, write_model
 
 IMAGE, LINES = "float[1, 3, 5, 6] x", "float[1, 2, 1] x"
 TANH = """k = Constant<value_float = 0.044715>() s = Constant<value_float = 0.7978845608>()
@@ -30,11 +29,7 @@ SCALED = """f = Constant<value_float = 1.5>() g = Constant<value_float = 0.25>()
 def write(path: Path, given: str, nodes: str, shape: tuple[int, ...] = ()) -> Path:
     """A model with random weights of a shape, where it reads any."""
     made = write_model(path, 18, "y", nodes, given)
-    if shape:
-        model = onnx.load(made)
-        array = np.random.default_rng(1).standard_normal(shape, np.float32)
-        model.graph.initializer.append(onnx.numpy_helper.from_array(array, "w"))
-        onnx.save(model, made)
+    add_weights(made, {"w": shape})
     return made
 
 
