@@ -12,7 +12,7 @@ from ..engine.rewrite.subgraphs import check_calls, list_called
 from ..frontends import readers
 from .compiled_rules import Prepared, prepare
 from .options import DEFAULT, PORTABLE, Options
-from .routes import find_route
+from .routes import add_earlier, find_route
 from .subject import Subject, find_reader
 
 #: the dialects that the rule sets of an option that nobody set lead from and to
@@ -56,8 +56,14 @@ def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Op
     resized = options.input_shape or options.batch is not None
     if resized and len(route) == 1 and not _can_resize(options.replace(rules=route[0], target=None)):
         route = [*route, *find_route(dialect, dialect)]
-    routes = _add_asked(route, options)
-    steps = [options.replace(rules=names, target=_choose_target(options, names, routes)).settled for names in routes]
+    planned = add_earlier(route)
+    routes = _add_asked([one.names for one in planned], options)
+    steps = [
+        options.replace(
+            rules=names, target=_choose_target(options, names, routes), skip=(*options.skip, *one.without)
+        ).settled
+        for one, names in zip(planned, routes, strict=True)
+    ]
     if options.skip or options.only:
         known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
         for name in (*options.skip, *options.only):
@@ -107,6 +113,10 @@ def _match_opsets(steps: list[Options]) -> list[Options]:
     """Steps each of which writes an opset that the next one reads; what is not written at last is quantized nowhere."""
     found = steps[-1:]
     for step in reversed(steps[:-1]):
+        ends = read_pair(step.rules[0])
+        if ends is not None and ends[0] == ends[1]:
+            found.insert(0, step)  # keeps that of the model, which the step that reads it brings to its own
+            continue
         low, _ = prepare(found[0].stacked, None).pack.opsets
         usual = prepare(step.stacked, step.opset).opset
         _, high = prepare(step.stacked, None).pack.opsets  # what is newer the step that reads it brings about

@@ -159,8 +159,9 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         # What is the same for the batch of the file, as a reshape for a permutation, is not for another.
         tuned = resizing is None or place >= steps.index(resizing)
         ends = prepared.rules.source, prepared.rules.target
-        if writer.folder and order == KEPT and len({end.facts.channels for end in ends}) == 1:
-            order = None  # a permutation stands in code where the source has it
+        alike = len({end.facts.channels for end in ends}) == 1
+        if order == KEPT and alike and (writer.folder or step is not arranging):
+            order = None  # a permutation stands in code where the source has it; a later step finds the best places
         order = order if tuned else None
         module = _run_step(subject, _Step(step, prepared, opset, extents, order, writer.folder, tuned), module)
     assert prepared is not None and module is not None

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from ..engine.base.errors import CallError
+from ..engine.base.startup import dataclass
 from ..engine.packs import folders, headers
 from ..engine.packs.headers import read_pair
 
@@ -33,6 +34,30 @@ def find_route(source: str, target: str, rules: Sequence[str] = ()) -> list[tupl
     if target not in ways:
         raise CallError(f"no rule sets lead from {source} to {target}")
     return ways[target]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The rule sets of a step, and rules of them that do not hold."""
+
+    names: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+
+def add_earlier(route: Sequence[tuple[str, ...]]) -> list[Step]:
+    """The steps of a route, and before each the rule set that one of its own comes after.
+
+    That stays within the dialect that is read; what its own lie over within that dialect is applied with it too.
+    """
+    found: list[Step] = []
+    for names in route:
+        lineage = headers.add_bases(names)
+        for after in (header.after for name in lineage if (header := headers.read_header(folders.find_folder(name)))):
+            if after is not None and not (found and after.name in headers.add_bases(found[-1].names)):
+                within = (one for one in lineage if read_pair(one) == read_pair(after.name))
+                found.append(Step((*within, after.name), tuple(sorted(after.without))))
+        found.append(Step(names))
+    return found
 
 
 def find_reading_rules(source: str) -> tuple[str, ...]:

@@ -13,19 +13,25 @@ from ..base.data_files import BUILT_IN
 from ..base.startup import dataclass
 from .folders import find_folder, read_folder_once, read_text
 
-_DIALECTS = re.compile(r"^\s*ruleset\s+\w+[^:]*:\s*(\w+)\s*->\s*(\w+)", re.MULTILINE)
-_BASE = re.compile(
-    r"^\s*ruleset\s+\w+\s+over\s+(?P<base>\w+)(?:\s+without\s+(?P<without>[\w\s,]+?))?\s*:", re.MULTILINE
-)
+_HEADER = re.compile(r"^\s*ruleset\s+\w+\s*(?P<packs>[^:]*):\s*(?P<source>\w+)\s*->\s*(?P<target>\w+)", re.MULTILINE)
+_PACK = re.compile(r"\b(over|after)\s+(\w+)(?:\s+without\s+(\w+(?:\s*,\s*\w+)*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPack:
+    """A pack that a header names, and the rules of it that do not hold."""
+
+    name: str
+    without: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The dialects that a pack's rules lead from and to, the pack that it lies over, and what it leaves out of that."""
+    """The dialects that a pack's rules lead from and to, the pack that it lies over, and that which it comes after."""
 
     pair: tuple[str, str] | None
-    base: str | None
-    without: frozenset[str]
+    base: NamedPack | None = None
+    after: NamedPack | None = None
 
 
 def read_pair(name: str) -> tuple[str, str] | None:
@@ -58,10 +64,10 @@ def _list_lineage(folder: Path) -> tuple[tuple[Path, frozenset[str]], ...]:
     without = frozenset[str]()
     found = [(folder, without)]
     while (header := read_header(found[0][0])) is not None and header.base is not None:
-        below = BUILT_IN / header.base
+        below = BUILT_IN / header.base.name
         if not below.is_dir() or below in [one for one, _ in found]:
             break
-        without |= header.without
+        without |= header.base.without
         found.insert(0, (below, without))
     return tuple(found)
 
@@ -78,10 +84,11 @@ def read_header(folder: Path) -> Header | None:
     file = min(folder.glob("**/*.rules"), default=None)
     if file is None:
         return None
-    text = read_text(file)
-    pair, base = _DIALECTS.search(text), _BASE.search(text)
-    return Header(
-        None if pair is None else (pair[1], pair[2]),
-        None if base is None else base["base"],
-        frozenset() if base is None else frozenset(re.findall(r"\w+", base["without"] or "")),
-    )
+    header = _HEADER.search(read_text(file))
+    if header is None:
+        return Header(None)
+    named = {
+        word: NamedPack(name, frozenset(re.findall(r"\w+", without)))
+        for word, name, without in _PACK.findall(header["packs"])
+    }
+    return Header((header["source"], header["target"]), named.get("over"), named.get("after"))

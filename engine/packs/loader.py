@@ -24,6 +24,7 @@ from ..syntax.tree_traversal import find_leading
 from .digests import digest_code, digest_pack
 from .entries import list_entries
 from .folders import find_folders, is_built_in, list_built_in, read_folder_once, read_text
+from .headers import read_pair
 from .parse_cache import Parses
 from .reversed_rules import add_reversed
 from .scopes import separate_definitions
@@ -169,6 +170,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     files, misnamed = parses.place_operands(files, catalogue)
     files = decide_choices(files, catalogue, parses)
     diagnostics += [*unknown, *lacking, *misnamed]
+    diagnostics += _check_earlier(files, parses)
     program = [path for path in paths if is_built_in(path)]
     if len(program) == len(paths):
         checked = _find_checked(program)
@@ -278,6 +280,24 @@ def _leave_out(files: Sequence[tree.RuleFile], paths: Sequence[Path]) -> tuple[l
                 message = f"{top.name} leaves out {name}, and there is no such rule in {top.base}"
                 lacking.append(Diagnostic(top.span, message + suggest_nearest(name, known)))
     return found, lacking
+
+
+def _check_earlier(files: Sequence[tree.RuleFile], parses: Parses) -> list[Diagnostic]:
+    """Packs that steps of their own apply before which are none, or do not stay within the dialect that is read, and
+    rules that they have not got."""
+    found = []
+    for file in {file.rank: file for file in files if file.after}.values():
+        name, *without = file.after
+        if name not in list_built_in() or read_pair(name) != (file.source, file.source):
+            message = f"{file.name} comes after {name}, which is no rule set of the program that stays in {file.source}"
+            found.append(Diagnostic(file.span, message))
+            continue
+        known = {item.name for below in _parse_pack(name, parses) for item in below.items}
+        for rule in without:
+            if rule not in known:
+                message = f"{file.name} leaves out {rule}, and there is no such rule in {name}"
+                found.append(Diagnostic(file.span, message + suggest_nearest(rule, known)))
+    return found
 
 
 def _is_left_out(item: tree.Rule | tree.Table | tree.Definition, names: Sequence[str]) -> bool:

@@ -296,7 +296,6 @@ class Test:
     """What is needed to try a rule: operand types, and the domains of options and constants."""
 
     __test__ = False  # not for pytest to collect
-
     declarations: tuple[Declaration, ...]
     generators: tuple[Generator, ...]
     span: Span
@@ -398,3 +397,4 @@ class RuleFile:
     awaited: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
     reverses: tuple[Use, ...] = ()
+    after: tuple[str, ...] = ()  #: the pack that a step of its own applies before, and rules of it that do not hold

@@ -55,7 +55,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
     # ---- files, tables, definitions
 
     def start(self, span: Span, children: list[Any]) -> tree.RuleFile:
-        (name, beneath, source, target, low, high, default), *rest = children
+        (name, beneath, after, source, target, low, high, default), *rest = children
         items = tuple(item for item in rest if isinstance(item, tree.Rule | tree.Table | tree.Definition))
         groups = tuple(item for item in rest if isinstance(item, tree.Group))
         fragments = tuple(item for item in rest if isinstance(item, tree.Fragment))
@@ -81,6 +81,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
             fragments=fragments,
             uses=uses,
             reverses=reverses,
+            after=tuple(after or ()),
         )
 
     def use(self, span: Span, children: list[Any]) -> tuple[str, list[tree.Use]]:
@@ -113,7 +114,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
     def header(self, span: Span, children: list[Any]) -> list[Any]:
         return children
 
-    def beneath(self, span: Span, children: list[Any]) -> list[str]:
+    def pack(self, span: Span, children: list[Any]) -> list[str]:
         return [str(child) for child in children if child is not None]
 
     def table(self, span: Span, children: list[Any]) -> tree.Table:

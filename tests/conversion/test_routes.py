@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import nnrewrite
+import numpy as np
+import onnx
+import onnx.numpy_helper
 import pytest
 from nnrewrite.conversion.conversion_steps import plan_steps
 from nnrewrite.conversion.options import Options
 from nnrewrite.conversion.routes import find_route
 from nnrewrite.engine.base.errors import CallError
+
+from ..rules.text_models import write_model
 
 
 def test_the_rule_set_between_two_dialects_is_found() -> None:
@@ -35,7 +40,31 @@ def test_where_nothing_leads_is_told() -> None:
         find_route("onnx", "nowhere")
 
 
-@pytest.mark.parametrize(("target", "runtimes"), [(None, ["portable", "litert"]), ("tflm", ["portable", "tflm"])])
+@pytest.mark.parametrize("rules", [(), ("onnx2tflite",), ("onnx2onnx", "onnx2tflite"), ("dynamic-range",)])
+def test_rules_come_after_a_step_within_the_dialect_that_they_read(tmp_path: Path, rules: tuple[str, ...]) -> None:
+    path = write_model(tmp_path / "relu.onnx", 17, "y", "y = Relu(x)")
+    first, last = plan_steps(f"{path}", Options(to="tflite", rules=rules) if rules else Options(to="tflite"))
+    assert first.rules == (rules[:1] if len(rules) == 2 else ("standard", "onnx2onnx"))
+    assert last.rules == (rules[-1:] or ("onnx2tflite",))
+    assert ("reshape_to_known" in first.skip) == (len(rules) < 2) and not last.skip
+
+
+def test_a_step_within_a_dialect_keeps_the_opset_of_the_model(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "relu.onnx", 17, "y", "y = Relu(x)")
+    assert plan_steps(f"{path}", Options(to="tflite"))[0].opset is None
+
+
+def test_rules_that_come_after_others_have_what_these_find(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "sign.onnx", 17, "y", "a = Neg(x) b = Exp(a) c = Add(b, one) y = Reciprocal(c)")
+    model = onnx.load(path)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(1.0), "one"))
+    onnx.save(model, path)
+    assert nnrewrite.rewrite(path, to="tflite").report.target_operators == {"LOGISTIC": 1}
+
+
+@pytest.mark.parametrize(
+    ("target", "runtimes"), [(None, ["portable", "portable", "litert"]), ("tflm", ["portable", "portable", "tflm"])]
+)
 def test_what_a_further_step_reads_is_made_for_no_runtime(target: str | None, runtimes: list[str]) -> None:
     program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
     assert [step.runtime for step in plan_steps(f"{program}", Options(to="tflite", target=target))] == runtimes

@@ -245,6 +245,33 @@ def test_a_rule_to_leave_out_that_there_is_not_is_told(make: Make) -> None:
     assert found.span.line == 1
 
 
+@pytest.mark.parametrize(
+    ("after", "message"),
+    [
+        ("nowhere", "mine comes after nowhere, which is no rule set of the program that stays in onnx"),
+        ("tflite2onnx", "mine comes after tflite2onnx, which is no rule set of the program that stays in onnx"),
+        (
+            "onnx2onnx without gelus",
+            "mine leaves out gelus, and there is no such rule in onnx2onnx",
+        ),
+    ],
+)
+def test_a_pack_that_comes_after_none_that_there_is_is_told(make: Make, after: str, message: str) -> None:
+    text = f"ruleset mine over onnx2tflite after {after} : onnx -> tflite opset 26..28\n"
+    with pytest.raises(RuleError) as caught:
+        loader.load([str(make("one", text))])
+    [found] = caught.value.diagnostics
+    assert found.message.startswith(message) and found.span.line == 1
+
+
+def test_files_of_a_pack_come_after_the_same_one(make: Make) -> None:
+    head = "ruleset mine{} : onnx -> tflite opset 26..28\n"
+    folder = make("one", head.format(""))
+    (folder / "two.rules").write_text(head.format(" after onnx2onnx without gelu"))
+    with pytest.raises(RuleError, match="`mine` comes after onnx2onnx without gelu here, and not in another file"):
+        loader.load([str(folder)])
+
+
 def test_a_pack_that_another_lies_over_is_below_it_wherever_it_is_named(make: Make) -> None:
     text = "ruleset mine over int8 : onnx -> onnx opset 13..25\n"
     pack = loader.load([str(make("one", text)), "int8"])
