@@ -116,12 +116,11 @@ def find_introducing(
 
     `files` are those of the conversion, which has the target's among them.
     """
-    folders = {folder.resolve() for folder, _ in _find_lineage(name)}
+    own = tuple(f"{folder.name if BUILT_IN in folder.parents else folder}/" for folder, _ in _find_lineage(name))
     found: dict[str, str] = {}
     for place in set(places):
         written = _PLACE.search(place)
-        file = _find_file(written[1]) if written is not None else None
-        if written is None or file is None or folders.isdisjoint(file.resolve().parents):
+        if written is None or not written[1].startswith(own):
             continue
         items = (item for one in files if one.span.file == written[1] for item in one.items)
         rule = next((item for item in items if item.span.line == int(written[2])), None)
