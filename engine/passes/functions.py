@@ -31,7 +31,8 @@ _EXTENTS = "extents"
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """Put the bodies of functions in the place of nodes that no rule is about; with `left`, of all that are left."""
+    """Put the bodies of functions in the place of nodes that no rule is about; with `left`, of all that are left at
+    first, as rules did not take them."""
 
     given: int
     left: bool = False
@@ -42,20 +43,19 @@ class Functions:
         if not module.source.schemas:
             return
         settled: set[ir.Node] = set()
-        for _ in range(_DEPTH):
+        for depth in range(_DEPTH):
             evaluate_nodes(module, settled)
-            expanded = [
-                expand(module, node, self.given) for node in list(module.graph) if self._must_expand(module, node)
-            ]
+            chosen = [node for node in module.graph if self._must_expand(module, node, first=not depth)]
+            expanded = [expand(module, node, self.given) for node in chosen]
             if not any(expanded):
                 break
         else:
             raise RewriteError(f"functions of {module.graph.name} are made of functions more than {_DEPTH} times")
 
-    def _must_expand(self, module: Module, node: ir.Node) -> bool:
+    def _must_expand(self, module: Module, node: ir.Node, first: bool) -> bool:
         if node.domain == module.target.domain:
             return False
-        if self.left:
+        if self.left and first:
             return True
         return not module.rules.is_about(node.domain, node.op_type)
 

@@ -90,7 +90,8 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     if options.given is not None:
         # code is written of functions as such where rules know them
         newest = [(NewestForms(options.given), True), (Functions(options.given), not code)]
-        rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)]
+        # twice, as what a function is made of may have a rule that does not take it either
+        rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)] * 2
     ordered = not code or rules.target.facts.channels is not None
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),

@@ -69,3 +69,31 @@ def test_same_of_windows_with_holes_is_pads_that_the_runtime_takes(same: str, ho
     (wanted,) = ReferenceEvaluator(onnx.load(path)).run(None, {"x": x})
     made = onnxruntime.InferenceSession(read_bytes(nnrewrite.rewrite(path).encoded))
     np.testing.assert_allclose(made.run(None, {"x": x})[0], wanted, atol=1e-5)
+
+
+HEADS = "float[b, 4, s, 8] q, float[b, {0}, s, 8] k, float[b, {0}, s, 8] v"
+
+
+@pytest.mark.parametrize(
+    ("given", "nodes", "kept"),
+    [
+        (HEADS.format(4), "y = Attention(q, k, v)", {"MUL": 1, "BATCH_MATMUL": 2, "SOFTMAX": 1}),
+        (
+            "float[2, 3, 8] q, float[2, 5, 8] k, float[2, 5, 6] v",
+            "y = Attention<q_num_heads = 2, kv_num_heads = 2>(q, k, v)",
+            {"MUL": 1, "BATCH_MATMUL": 2, "SOFTMAX": 1, "RESHAPE": 4, "TRANSPOSE": 4},
+        ),
+        # No rule takes heads that share, so that the function's body is written, whose Softmax has a kernel.
+        (HEADS.format(2).replace("b", "2").replace("s", "3"), "y = Attention(q, k, v)", {"SOFTMAX": 1}),
+    ],
+    ids=["of heads", "of rows", "of heads that share"],
+)
+def test_attention_has_the_operators_of_its_formula(
+    given: str, nodes: str, kept: dict[str, int], tmp_path: Path, interpreter: Interpreter
+) -> None:
+    path = write_model(tmp_path / "attention.onnx", 23, "y", nodes, given)
+    conversion = nnrewrite.rewrite(path, to="tflite")
+    found = conversion.report.target_operators
+    assert len(kept) == 1 or found == kept
+    assert all(found[name] == count for name, count in kept.items())
+    assert compare_models(path, read_bytes(conversion.encoded), interpreter=interpreter).passed
