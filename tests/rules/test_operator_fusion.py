@@ -97,3 +97,24 @@ def test_attention_has_the_operators_of_its_formula(
     assert len(kept) == 1 or found == kept
     assert all(found[name] == count for name, count in kept.items())
     assert compare_models(path, read_bytes(conversion.encoded), interpreter=interpreter).passed
+
+
+def test_keys_turned_between_views_are_taken_in_by_the_product(tmp_path: Path, interpreter: Interpreter) -> None:
+    nodes = """rows = Constant<value_ints = [8, 5, 6]>() all = Constant<value_ints = [2, 4, 6, 5]>()
+    v = Reshape(k, rows) t = Transpose<perm = [0, 2, 1]>(v) u = Reshape(t, all) y = MatMul(q, u)"""
+    path = write_model(tmp_path / "keys.onnx", 18, "y", nodes, "float[2, 4, 3, 6] q, float[2, 4, 5, 6] k")
+    conversion = nnrewrite.rewrite(path, to="tflite")
+    assert conversion.report.target_operators == {"BATCH_MATMUL": 1}
+    assert compare_models(path, read_bytes(conversion.encoded), interpreter=interpreter).passed
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_heads_that_are_shared_are_not_repeated(turned: bool, tmp_path: Path, interpreter: Interpreter) -> None:
+    nodes = """axis = Constant<value_ints = [2]>() each = Constant<value_ints = [2, 2, 3, 5, 6]>()
+    all = Constant<value_ints = [2, 6, 5, 6]>() u = Unsqueeze(k, axis) e = Expand(u, each) r = Reshape(e, all)"""
+    nodes += " t = Transpose<perm = [0, 1, 3, 2]>(r) y = MatMul(q, t)" if turned else " y = MatMul(q, r)"
+    given = f"float[2, 6, 4, {6 if turned else 5}] q, float[2, 2, 5, 6] k"
+    path = write_model(tmp_path / "heads.onnx", 18, "y", nodes, given)
+    conversion = nnrewrite.rewrite(path, to="tflite")
+    assert conversion.report.target_operators == {"BATCH_MATMUL": 1, "RESHAPE": 2}
+    assert compare_models(path, read_bytes(conversion.encoded), interpreter=interpreter).passed
