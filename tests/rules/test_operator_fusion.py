@@ -118,3 +118,21 @@ def test_heads_that_are_shared_are_not_repeated(turned: bool, tmp_path: Path, in
     conversion = nnrewrite.rewrite(path, to="tflite")
     assert conversion.report.target_operators == {"BATCH_MATMUL": 1, "RESHAPE": 2}
     assert compare_models(path, read_bytes(conversion.encoded), interpreter=interpreter).passed
+
+
+def test_heads_that_are_shared_are_not_repeated_whatever_is_free(tmp_path: Path) -> None:
+    nodes = """zero = Constant<value_ints = [0]>() two = Constant<value_ints = [2]>() six = Constant<value_ints = [6]>()
+    three = Constant<value_ints = [3]>() size = Shape(k) b = Gather(size, zero) s = Gather(size, two)
+    eight = Constant<value_ints = [8]>() each = Concat<axis = 0>(b, two, three, s, eight)
+    all = Concat<axis = 0>(b, six, s, eight) u = Unsqueeze(k, two) e = Expand(u, each) r = Reshape(e, all)
+    t = Transpose<perm = [0, 1, 3, 2]>(r) y = MatMul(q, t)"""
+    path = write_model(tmp_path / "heads.onnx", 18, "y", nodes, "float[b, 6, l, 8] q, float[b, 2, s, 8] k")
+    conversion = nnrewrite.rewrite(path, rules=("onnx2onnx",))
+    assert conversion.report.target_operators == {"Reshape": 2, "Transpose": 1, "MatMul": 1}
+    session = onnxruntime.InferenceSession(conversion.model.SerializeToString())
+    original = onnxruntime.InferenceSession(f"{path}")
+    random = np.random.default_rng(0)
+    for b, rows, columns in ((1, 1, 5), (2, 4, 3)):
+        given = {"q": (b, 6, rows, 8), "k": (b, 2, columns, 8)}
+        arrays = {name: random.standard_normal(shape, np.float32) for name, shape in given.items()}
+        assert np.allclose(session.run(None, arrays)[0], original.run(None, arrays)[0], atol=1e-5)
