@@ -15,7 +15,7 @@ from .interpreter import Tensor
 RANGES = ((0, 10), (0, 2), (0, 1), (1, 10))
 
 #: what stands for a free extent of which the file says nothing, or 1, as of images of any size; that of batches is 1
-SIZES = (64, 16, 224, 1)
+SIZES = (16, 64, 224, 1)
 
 
 def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator[list[list[Array]]]:

@@ -21,6 +21,10 @@ from .symbolic_sizes import compute_size
 
 #: the extents that free sizes are tried with, the first of a tensor with those of batches
 _BATCHES, _SIZES = (1, 2), (*SIZES, 128, 480)
+#: those of images, of which too little is left behind several layers where they are smaller
+_PIXELS = (64, *(size for size in _SIZES if size != 64))
+#: the rank from which a tensor is taken for an image
+_IMAGE = 4
 #: the element types of masks
 _WHOLE = ("int32", "int64")
 #: so many combinations of sizes are tried before a model is said not to run
@@ -97,7 +101,8 @@ def _find_sizes(runtime: Runtime, fixed: Sequence[Sequence[object]] = ()) -> Sig
         )
         for place, extent in enumerate(asked):
             if not isinstance(extent, int) and extent not in sums:
-                usual = _BATCHES if place == 0 and len(asked) > 1 else _SIZES
+                tried = _PIXELS if len(asked) >= _IMAGE else _SIZES
+                usual = _BATCHES if place == 0 and len(asked) > 1 else tried
                 said = known[place] if alike else None
                 names.setdefault(_name_size(name, place, extent), (said, *usual) if isinstance(said, int) else usual)
     failure: VerificationError | None = None
