@@ -50,15 +50,15 @@ class Adapt:
             node, depth = work.pop()
             if node.graph is None:
                 continue
-            before = set(module.graph)
-            driver.rewrite_nodes([node])
+            made = driver.rewrite_nodes([node])
             refused = module.outcome.refused.get(node)
             if refused is not None:
                 self._refuse(node, module, refused.message)
                 continue
             if node.graph is None:
-                for made in [one for one in module.graph if one not in before and one.domain != module.target.domain]:
-                    _call_by_name(made, module)
+                for one in made:
+                    if one.graph is module.graph and one.domain != module.target.domain:
+                        _call_by_name(one, module)
                 continue
             if node.domain != module.target.domain:
                 why = _call_by_name(node, module)
@@ -68,9 +68,9 @@ class Adapt:
                 why = _lower(node, module)
             if why is None:
                 continue
-            if depth < _DEPTH and expand(module, node, NEWEST, NEWEST):
+            if depth < _DEPTH and (body := expand(module, node, NEWEST, NEWEST)):
                 evaluate_nodes(module, settled, NEWEST)
-                work += [(one, depth + 1) for one in reversed([one for one in module.graph if one not in before])]
+                work += [(one, depth + 1) for one in reversed(body) if one.graph is module.graph]
                 continue
             self._refuse(node, module, why)
 

@@ -153,10 +153,12 @@ class _Growth:
 
 
 def _share(value: ir.Value) -> int:
-    """What one reader of a constant sets free when it is computed; nothing where somebody still needs the constant."""
-    if value.const_value is None or not _is_passing(value):
-        return 0
-    return value.const_value.nbytes // max(1, len(value.uses()))
+    """What one reader of a constant sets free when it is computed; nothing where somebody still needs the constant.
+
+    A scale that each of many nodes reads is none of the share of any, whoever they are.
+    """
+    share = 0 if value.const_value is None else value.const_value.nbytes // max(1, len(value.uses()))
+    return share if share and _is_passing(value) else 0
 
 
 def _is_passing(value: ir.Value) -> bool:

@@ -148,12 +148,12 @@ def _list_kinds(spec: OperatorSpec) -> Sequence[str]:
     return next(iter(spec.facts.parameters.values()), ())
 
 
-def expand(module: Module, node: ir.Node, given: int, newest: int | None = None) -> bool:
-    """Put the body of a node's function in its place, in the forms of an opset, as a rule that of the rules; whether it
-    has one."""
+def expand(module: Module, node: ir.Node, given: int, newest: int | None = None) -> list[ir.Node]:
+    """Put the body of a node's function in its place, in the forms of an opset, as a rule that of the rules; the nodes
+    of the body, none where it has none."""
     found = _find_function(node, newest or module.opset, given)
     if found is None:
-        return False
+        return []
     body, version = found
     inner = _deserialize(body, node, module)
     for formal, actual in zip(body.input, node.inputs, strict=False):
@@ -188,7 +188,7 @@ def expand(module: Module, node: ir.Node, given: int, newest: int | None = None)
         ir.convenience.replace_all_uses_with(output, result, replace_graph_outputs=True)
     module.graph.remove(node, safe=True)
     update_nodes([n for made in nodes for n in _list_nodes(made)], module, version, newest)
-    return True
+    return nodes
 
 
 def _list_nodes(node: ir.Node) -> list[ir.Node]:

@@ -61,11 +61,11 @@ class Driver:
             self._run_until_done()
         self._edits.sweep()
 
-    def rewrite_nodes(self, nodes: Sequence[ir.Node]) -> None:
-        """Let the first rule that takes each of some nodes rewrite it, and leave what it makes as it is."""
-        for node in nodes:
-            self._apply_first(node, self._list_candidates(node))
+    def rewrite_nodes(self, nodes: Sequence[ir.Node]) -> list[ir.Node]:
+        """Let the first rule that takes each of some nodes rewrite it; the nodes made, which are left as they are."""
+        made = [one for node in nodes for one in self._apply_first(node, self._list_candidates(node))]
         self._edits.sweep()
+        return made
 
     def explain_misses(self, node: ir.Node) -> tuple[Reason, ...]:
         """Tell why each rule about a node's operator does not take it, from where it got furthest."""
