@@ -209,6 +209,7 @@ FLAGS = (
         shell_complete=completion.offer_rules,
         help="Try no rule but this. May be repeated.",
     ),
+    click.option("--alone", is_flag=True, help="Do without the step of other rules that those of a pack come after."),
     click.option(
         "--member",
         metavar="NAME",

@@ -63,6 +63,7 @@ class OptionsDict(TypedDict, total=False):
     outputs: Names
     skip: Names
     only: Names
+    alone: bool
     member: str | None
 
 
@@ -94,7 +95,8 @@ class Options:
     target asks for).
 
     `inputs` and `outputs` are names of values between which a part of the model is converted (empty: the model's own).
-    `skip` names rules that are left out, `only` those that alone are tried, each by its name in the rule files.
+    `skip` names rules that are left out, `only` those that alone are tried, each by its name in the rule files. `alone`
+    does without the step of other rules that those of `rules` come after, as a model is before them.
 
     `keep_custom` leaves custom operators that no rule is about as nodes of their own domain, with their options as
     attributes, for a runtime that has kernels for them. `max_folded_bytes` is how many bytes more than what they are
@@ -125,6 +127,7 @@ class Options:
     outputs: Sequence[str] = ()
     skip: Sequence[str] = ()
     only: Sequence[str] = ()
+    alone: bool = False
     member: str | None = None
 
     def __post_init__(self) -> None:

@@ -112,7 +112,8 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
             f"{path.with_suffix('.npz')}: no inputs of a saved failure: {error.strerror}"
         ) from error
     interpreted = find_format(str(path)) == INTERPRETED
-    conversion = pipeline.rewrite(path, rules=rules, opset=opset, target=PORTABLE if interpreted else None)
+    target = PORTABLE if interpreted else None
+    conversion = pipeline.rewrite(path, rules=rules, opset=opset, target=target, alone=True)
     model, operators = read_bytes(conversion.encoded), sum(conversion.report.target_operators.values())
     meaning = path.with_suffix(_MEANING)
     asked = meaning if meaning.exists() else path

@@ -292,7 +292,8 @@ def _check_earlier(files: Sequence[tree.RuleFile], parses: Parses) -> list[Diagn
             message = f"{file.name} comes after {name}, which is no rule set of the program that stays in {file.source}"
             found.append(Diagnostic(file.span, message))
             continue
-        known = {item.name for below in _parse_pack(name, parses) for item in below.items}
+        items = (item for below in _parse_pack(name, parses) for item in below.items)
+        known = {item.name for item in items if not isinstance(item, tree.Definition)}
         for rule in without:
             if rule not in known:
                 message = f"{file.name} leaves out {rule}, and there is no such rule in {name}"

@@ -49,6 +49,12 @@ def test_rules_come_after_a_step_within_the_dialect_that_they_read(tmp_path: Pat
     assert ("reshape_to_known" in first.skip) == (len(rules) < 2) and not last.skip
 
 
+def test_rules_alone_are_applied_to_the_model_as_it_is(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "relu.onnx", 17, "y", "y = Relu(x)")
+    (step,) = plan_steps(f"{path}", Options(to="tflite", alone=True))
+    assert step.rules == ("onnx2tflite",)
+
+
 def test_a_step_within_a_dialect_keeps_the_opset_of_the_model(tmp_path: Path) -> None:
     path = write_model(tmp_path / "relu.onnx", 17, "y", "y = Relu(x)")
     assert plan_steps(f"{path}", Options(to="tflite"))[0].opset is None
