@@ -209,7 +209,7 @@ FLAGS = (
         shell_complete=completion.offer_rules,
         help="Try no rule but this. May be repeated.",
     ),
-    click.option("--alone", is_flag=True, help="Do without the step of other rules that those of a pack come after."),
+    click.option("--alone", is_flag=True, help="Apply no rule set before that of a pack whose header asks for one."),
     click.option(
         "--member",
         metavar="NAME",

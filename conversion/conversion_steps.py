@@ -12,7 +12,7 @@ from ..engine.rewrite.subgraphs import check_calls, list_called
 from ..frontends import readers
 from .compiled_rules import Prepared, prepare
 from .options import DEFAULT, PORTABLE, Options
-from .routes import Step, add_earlier, find_route
+from .routes import RouteStep, add_prerequisites, find_route
 from .subject import Subject, find_reader
 
 #: the dialects that the rule sets of an option that nobody set lead from and to
@@ -56,7 +56,7 @@ def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Op
     resized = options.input_shape or options.batch is not None
     if resized and len(route) == 1 and not _can_resize(options.replace(rules=route[0], target=None)):
         route = [*route, *find_route(dialect, dialect)]
-    planned = [Step(names) for names in route] if options.alone else add_earlier(route)
+    planned = [RouteStep(names) for names in route] if options.alone else add_prerequisites(route)
     routes = _add_asked([one.names for one in planned], options)
     steps = [
         options.replace(

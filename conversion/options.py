@@ -96,7 +96,7 @@ class Options:
 
     `inputs` and `outputs` are names of values between which a part of the model is converted (empty: the model's own).
     `skip` names rules that are left out, `only` those that alone are tried, each by its name in the rule files. `alone`
-    does without the step of other rules that those of `rules` come after, as a model is before them.
+    applies them to the model as it is, without the step that a rule set's header puts before its own.
 
     `keep_custom` leaves custom operators that no rule is about as nodes of their own domain, with their options as
     attributes, for a runtime that has kernels for them. `max_folded_bytes` is how many bytes more than what they are

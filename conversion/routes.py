@@ -37,26 +37,26 @@ def find_route(source: str, target: str, rules: Sequence[str] = ()) -> list[tupl
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RouteStep:
     """The rule sets of a step, and rules of them that do not hold."""
 
     names: tuple[str, ...]
     without: tuple[str, ...] = ()
 
 
-def add_earlier(route: Sequence[tuple[str, ...]]) -> list[Step]:
-    """The steps of a route, and before each the rule set that one of its own comes after.
+def add_prerequisites(route: Sequence[tuple[str, ...]]) -> list[RouteStep]:
+    """The steps of a route, each behind a step by the rule set that its header says it comes after.
 
-    That stays within the dialect that is read; what its own lie over within that dialect is applied with it too.
+    Such a step stays within the dialect that is read, and has what the rules lie over within that dialect as well.
     """
-    found: list[Step] = []
+    found: list[RouteStep] = []
     for names in route:
         lineage = headers.add_bases(names)
         for after in (header.after for name in lineage if (header := headers.read_header(folders.find_folder(name)))):
             if after is not None and not (found and after.name in headers.add_bases(found[-1].names)):
                 within = (one for one in lineage if read_pair(one) == read_pair(after.name))
-                found.append(Step((*within, after.name), tuple(sorted(after.without))))
-        found.append(Step(names))
+                found.append(RouteStep((*within, after.name), tuple(sorted(after.without))))
+        found.append(RouteStep(names))
     return found
 
 

@@ -120,8 +120,9 @@ def _check_headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnos
             said = f"leaves out {', '.join(file.without)}" if file.without else "leaves no rule out"
             _report_disagreement(file, first, said, diagnosis)
         elif first.after != file.after:
-            said = f"comes after {' without '.join(filter(None, (file.after[0], ', '.join(file.after[1:]))))}"
-            _report_disagreement(file, first, said if file.after else "comes after no other", diagnosis)
+            pack, without = "".join(file.after[:1]), ", ".join(file.after[1:])
+            said = f"comes after {pack or 'no other'}" + (f" without {without}" if without else "")
+            _report_disagreement(file, first, said, diagnosis)
         elif first.default_opset != file.default_opset:
             said = "names no default opset" if file.default_opset is None else f"has default {file.default_opset}"
             _report_disagreement(file, first, said, diagnosis)

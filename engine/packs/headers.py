@@ -18,7 +18,7 @@ _PACK = re.compile(r"\b(over|after)\s+(\w+)(?:\s+without\s+(\w+(?:\s*,\s*\w+)*))
 
 
 @dataclass(frozen=True, slots=True)
-class NamedPack:
+class PackReference:
     """A pack that a header names, and the rules of it that do not hold."""
 
     name: str
@@ -30,8 +30,8 @@ class Header:
     """The dialects that a pack's rules lead from and to, the pack that it lies over, and that which it comes after."""
 
     pair: tuple[str, str] | None
-    base: NamedPack | None = None
-    after: NamedPack | None = None
+    base: PackReference | None = None
+    after: PackReference | None = None
 
 
 def read_pair(name: str) -> tuple[str, str] | None:
@@ -88,7 +88,7 @@ def read_header(folder: Path) -> Header | None:
     if header is None:
         return Header(None)
     named = {
-        word: NamedPack(name, frozenset(re.findall(r"\w+", without)))
+        word: PackReference(name, frozenset(re.findall(r"\w+", without)))
         for word, name, without in _PACK.findall(header["packs"])
     }
     return Header((header["source"], header["target"]), named.get("over"), named.get("after"))

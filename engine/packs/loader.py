@@ -170,7 +170,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     files, misnamed = parses.place_operands(files, catalogue)
     files = decide_choices(files, catalogue, parses)
     diagnostics += [*unknown, *lacking, *misnamed]
-    diagnostics += _check_earlier(files, parses)
+    diagnostics += _check_prerequisites(files, parses)
     program = [path for path in paths if is_built_in(path)]
     if len(program) == len(paths):
         checked = _find_checked(program)
@@ -271,33 +271,39 @@ def _leave_out(files: Sequence[tree.RuleFile], paths: Sequence[Path]) -> tuple[l
     found, lacking = list(files), []
     for top in {file.rank: file for file in files if file.base is not None and file.without}.values():
         below = [place for place, file in enumerate(found) if file.rank == paths.index(BUILT_IN / f"{top.base}")]
-        known = {item.name for place in below for item in found[place].items if not isinstance(item, tree.Definition)}
+        lacking += _list_lacking(top, f"{top.base}", top.without, [found[place] for place in below])
         for place in below:
             items = tuple(item for item in found[place].items if not _is_left_out(item, top.without))
             found[place] = replace(found[place], items=items)
-        for name in top.without:
-            if name not in known:
-                message = f"{top.name} leaves out {name}, and there is no such rule in {top.base}"
-                lacking.append(Diagnostic(top.span, message + suggest_nearest(name, known)))
     return found, lacking
 
 
-def _check_earlier(files: Sequence[tree.RuleFile], parses: Parses) -> list[Diagnostic]:
-    """Packs that steps of their own apply before which are none, or do not stay within the dialect that is read, and
-    rules that they have not got."""
-    found = []
+def _list_lacking(
+    file: tree.RuleFile, pack: str, without: Sequence[str], below: Sequence[tree.RuleFile]
+) -> list[Diagnostic]:
+    """The rules that a header leaves out of a pack whose files have none of that name."""
+    known = {item.name for one in below for item in one.items if not isinstance(item, tree.Definition)}
+    return [
+        Diagnostic(
+            file.span,
+            f"{file.name} leaves out {rule}, and there is no such rule in {pack}" + suggest_nearest(rule, known),
+        )
+        for rule in without
+        if rule not in known
+    ]
+
+
+def _check_prerequisites(files: Sequence[tree.RuleFile], parses: Parses) -> list[Diagnostic]:
+    """Mistakes in what headers say behind `after`: packs that do not stay within the dialect that is read, and rules
+    that these have not got."""
+    found: list[Diagnostic] = []
     for file in {file.rank: file for file in files if file.after}.values():
         name, *without = file.after
         if name not in list_built_in() or read_pair(name) != (file.source, file.source):
             message = f"{file.name} comes after {name}, which is no rule set of the program that stays in {file.source}"
             found.append(Diagnostic(file.span, message))
-            continue
-        items = (item for below in _parse_pack(name, parses) for item in below.items)
-        known = {item.name for item in items if not isinstance(item, tree.Definition)}
-        for rule in without:
-            if rule not in known:
-                message = f"{file.name} leaves out {rule}, and there is no such rule in {name}"
-                found.append(Diagnostic(file.span, message + suggest_nearest(rule, known)))
+        else:
+            found += _list_lacking(file, name, without, _parse_pack(name, parses))
     return found
 
 

@@ -155,7 +155,7 @@ class _Growth:
 def _share(value: ir.Value) -> int:
     """What one reader of a constant sets free when it is computed; nothing where somebody still needs the constant.
 
-    A scale that each of many nodes reads is none of the share of any, whoever they are.
+    That there are more readers than bytes is found out first, as looking at all readers takes time by their number.
     """
     share = 0 if value.const_value is None else value.const_value.nbytes // max(1, len(value.uses()))
     return share if share and _is_passing(value) else 0

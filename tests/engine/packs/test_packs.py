@@ -264,11 +264,19 @@ def test_a_pack_that_comes_after_none_that_there_is_is_told(make: Make, after: s
     assert found.message.startswith(message) and found.span.line == 1
 
 
-def test_files_of_a_pack_come_after_the_same_one(make: Make) -> None:
-    head = "ruleset mine{} : onnx -> tflite opset 26..28\n"
-    folder = make("one", head.format(""))
-    (folder / "two.rules").write_text(head.format(" after onnx2onnx without gelu"))
-    with pytest.raises(RuleError, match="`mine` comes after onnx2onnx without gelu here, and not in another file"):
+@pytest.mark.parametrize(
+    ("heads", "said"),
+    [
+        (("", " after onnx2onnx without gelu"), "onnx2onnx without gelu"),
+        (("", " after onnx2onnx"), "onnx2onnx"),
+        ((" after onnx2onnx", ""), "no other"),
+    ],
+)
+def test_files_of_a_pack_come_after_the_same_one(make: Make, heads: tuple[str, str], said: str) -> None:
+    first, second = (f"ruleset mine{head} : onnx -> tflite opset 26..28\n" for head in heads)
+    folder = make("one", first)
+    (folder / "two.rules").write_text(second)
+    with pytest.raises(RuleError, match=f"`mine` comes after {said} here, and not in another file"):
         loader.load([str(folder)])
 
 
