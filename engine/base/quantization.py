@@ -23,6 +23,8 @@ NUMBERS, REAL = "nnrewrite.numbers", "real"
 
 #: the roles of forms of a dialect whose operands name the grid, which files have in the types of codes
 QUANTIZE_BY, DEQUANTIZE_BY = "quantize_by", "dequantize_by"
+#: the option of a form whose codes a kernel takes beside real activations, which it quantizes by their range
+BY_RANGE = "by_range"
 
 _INTEGERS = frozenset(dtype for dtype in ir.DataType if dtype.is_integer())
 

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from ..base.constants import read_initializer
 from ..base.quantization import (
+    BY_RANGE,
     DEQUANTIZE_BY,
     KEY,
     QUANTIZE_BY,
@@ -37,8 +38,6 @@ _WEIGHTS = {
 }
 #: what all operands of an operator are brought to one grid for
 _SAME = "same"
-#: the option of a form whose codes a kernel takes beside real activations, which it quantizes by their range
-_BY_RANGE = "by_range"
 #: what of a bias may be cut off, as a part of a step of the result
 _NEGLIGIBLE = 1e-3
 
@@ -113,7 +112,7 @@ class _Kernels(CodedGraph):
         given = False
         for position, operand in enumerate(spec.operands[: len(node.inputs)]):
             form = find_producer(node.inputs[position])
-            asked = None if form is None else form.attributes.get(_BY_RANGE)
+            asked = None if form is None else form.attributes.get(BY_RANGE)
             if form is None or asked is None or not asked.value or operand.name not in spec.facts.channels:
                 continue
             _, codes = self._read(form)

@@ -363,20 +363,76 @@ def test_what_is_written_out_is_one_kernel(
     agree(model, {"x": draw(2, 3, high=2.0)}, interpreter)
 
 
-def test_products_of_activations_quantized_by_range_are_dense_layers(interpreter: Interpreter) -> None:
-    nodes = [
+def quantize_by_range(operator: str, bias: bool = False, **options: Any) -> list[onnx.NodeProto]:
+    """The nodes that quantize x by its range and multiply it by the weights `w`, with codes of a bias or none."""
+    codes = [helper.make_node("Add", ["p", "b"], ["sum"])] if bias else []
+    return [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
-        helper.make_node("MatMulInteger", ["q", "w", "z", "zero"], ["p"]),
-        helper.make_node("Cast", ["p"], ["f"], to=1),
+        helper.make_node(operator, ["q", "w", "z", "zero"], ["p"], **options),
+        *codes,
+        helper.make_node("Cast", ["sum" if bias else "p"], ["f"], to=1),
         helper.make_node("Mul", ["s", "scale"], ["by"]),
         helper.make_node("Mul", ["f", "by"], ["y"]),
     ]
-    weights = np.random.default_rng(1).integers(-60, 61, (16, 5)).astype(np.int8)  # of which no sum of two saturates
-    constants = {"w": weights, "zero": np.array(0, np.int8), "scale": np.array(0.01, np.float32)}
-    x = draw(3, 16)
-    model = make(nodes, {"x": x}, ["y"], constants)
-    assert operators(model) == {"FULLY_CONNECTED"}
-    agree(model, {"x": x}, interpreter, tolerance=0.03)
+
+
+SIGNED = np.random.default_rng(1).integers(-60, 61, (16, 5)).astype(np.int8)  # of which no sum of two saturates
+UNSIGNED = np.random.default_rng(1).integers(0, 256, (16, 5)).astype(np.uint8)
+EACH = np.array([0.01, 0.02, 0.01, 0.03, 0.01], np.float32)
+
+
+@pytest.mark.parametrize(
+    "scale", [np.array(0.01, np.float32), np.array(1.0, np.float32), EACH], ids=["one", "1", "each"]
+)
+@pytest.mark.parametrize(("weights", "zero"), [(SIGNED, 0), (SIGNED, 3), (UNSIGNED, 110), (UNSIGNED, 140)])
+@pytest.mark.parametrize("shape", [(1, 16), (3, 16), (2, 3, 16)])
+def test_products_of_activations_quantized_by_range_are_dense_layers(
+    shape: tuple[int, ...], weights: npt.NDArray[Any], zero: int, scale: npt.NDArray[Any], interpreter: Interpreter
+) -> None:
+    constants = {"w": weights, "zero": np.array(zero, weights.dtype), "scale": np.asarray(scale)}
+    x = draw(*shape)
+    model = make(quantize_by_range("MatMulInteger"), {"x": x}, ["y"], constants)
+    found = operators(model)
+    assert "FULLY_CONNECTED" in found and "ROUND" not in found
+    agree(model, {"x": x}, interpreter)
+
+
+def test_a_single_row_quantized_by_its_range_is_one_dense_layer() -> None:
+    constants = {"w": SIGNED, "zero": np.array(0, np.int8), "scale": np.array(0.01, np.float32)}
+    assert operators(make(quantize_by_range("MatMulInteger"), {"x": draw(1, 16)}, ["y"], constants)) == {
+        "FULLY_CONNECTED"
+    }
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+@pytest.mark.parametrize("bias", [False, True], ids=["", "bias"])
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_convolutions_of_activations_quantized_by_range_have_codes_for_weights(
+    samples: int, bias: bool, window: int, interpreter: Interpreter
+) -> None:
+    weights = np.random.default_rng(1).integers(0, 256, (4, 3, window, window)).astype(np.uint8)
+    constants = {"w": weights, "zero": np.array(120, np.uint8), "scale": np.array(0.01, np.float32)}
+    constants |= {"b": np.arange(4, dtype=np.int32).reshape(1, 4, 1, 1) * 1000} if bias else {}
+    x = draw(samples, 3, 6, 7)
+    model = make(quantize_by_range("ConvInteger", bias, pads=[1, 0, 1, 1]), {"x": x}, ["y"], constants)
+    found = operators(model)
+    assert "CONV_2D" in found and "ROUND" not in found
+    agree(model, {"x": x}, interpreter)
+
+
+def test_channels_by_themselves_of_codes_by_range_are_computed_with_real_numbers(interpreter: Interpreter) -> None:
+    weights = np.random.default_rng(1).integers(0, 256, (3, 1, 3, 3)).astype(np.uint8)
+    constants = {"w": weights, "zero": np.array(120, np.uint8), "scale": np.array(0.01, np.float32)}
+    x = draw(1, 3, 6, 7)
+    model = make(quantize_by_range("ConvInteger", group=3), {"x": x}, ["y"], constants)
+    assert {"DEPTHWISE_CONV_2D", "ROUND"} <= operators(model)
+    agree(model, {"x": x}, interpreter)
+
+
+def test_nothing_but_zeros_is_quantized_by_a_step_of_one(interpreter: Interpreter) -> None:
+    x = np.zeros((2, 3), np.float32)
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"])
+    agree(make([node], {"x": x}, ["y", "s", "z"]), {"x": x}, interpreter)
 
 
 def test_boxes_that_overlap_better_ones_are_left_out(interpreter: Interpreter) -> None:
