@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Sour
 from .low_bit_weights import ROUNDED
 from .reals import write_real_form
 from .reference import Reference
+from .rounding import round_constants, round_inputs
 from .runtime import Runtime
 from .saturation import explain_saturation
 from .signature import Signed
@@ -29,6 +31,11 @@ from .signature import Signed
 # A whole model's output is known no better than the interpreter's own kernels agree on it. The reference kernels are
 # asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
 ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
+
+#: how often numbers are rounded to find what that makes of results
+_ROUNDINGS = 3
+#: what stands beside a comparison that rests on it
+ROUNDED_ORIGINAL = "the original's results are off by as much where its weights and inputs are in their last places"
 
 Worker = Interpreter | Signed | Reference | BatchedWorker
 
@@ -63,6 +70,11 @@ class Verification:
     def within_spread(self) -> tuple[Comparison, ...]:
         """The outputs that are right as far as anybody can tell: the interpreter's own kernels differ as much."""
         return tuple(one for one in self.comparisons if one.verdict is Verdict.SPREAD)
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether the spread is what comes of rounding the original's numbers, and not that of kernels."""
+        return ROUNDED_ORIGINAL in self.remarks
 
     @property
     def differences(self) -> tuple[str, ...]:
@@ -291,18 +303,44 @@ def _judge(
             continue
         others = _compare_outputs(signature, runs[kernels], actual, kernels)
         best = tuple(b if b.verdict.passed else o if o.verdict.passed else b for b, o in zip(best, others, strict=True))
-    if Kernels.DEFAULT not in runs or Kernels.OPTIMIZED not in runs:
+    if Kernels.DEFAULT in runs and Kernels.OPTIMIZED in runs:
+        spreads = _measure_spreads(signature, runs[Kernels.DEFAULT], runs[Kernels.OPTIMIZED])
+        allowed = _compare_outputs(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
+        best = tuple(b if b.verdict.passed else a for b, a in zip(best, allowed, strict=True))
+    if all(one.verdict.passed for one in best) or find_format(source) != REFERENCE or first not in runs:
         return best
-    spreads = [
-        max(measure_distance(tensor, one[place], other[place]) for one, other in zip(*_pair_outputs(runs), strict=True))
-        for place, tensor in enumerate(signature.outputs)
-    ]
-    allowed = _compare_outputs(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
+    spreads = _measure_rounding(worker, source, signature, feeds, runs[first])
+    allowed = _compare_outputs(signature, runs[first], actual, first, spreads)
+    if any(a.verdict.passed and not b.verdict.passed for b, a in zip(best, allowed, strict=True)):
+        remarks.append(ROUNDED_ORIGINAL)
     return tuple(b if b.verdict.passed else a for b, a in zip(best, allowed, strict=True))
 
 
-def _pair_outputs(runs: Runs) -> tuple[list[list[Array]], list[list[Array]]]:
-    return runs[Kernels.DEFAULT], runs[Kernels.OPTIMIZED]
+def _measure_spreads(signature: Signature, ones: list[list[Array]], others: list[list[Array]]) -> list[float]:
+    """How far two runs on the same samples are apart, at each output."""
+    return [
+        max(measure_distance(tensor, one[place], other[place]) for one, other in zip(ones, others, strict=True))
+        for place, tensor in enumerate(signature.outputs)
+    ]
+
+
+def _measure_rounding(
+    worker: Worker, source: Source, signature: Signature, feeds: list[list[Array]], found: list[list[Array]]
+) -> list[float]:
+    """How far results of an ONNX model are off, at each output, where its weights and inputs are in their last places.
+
+    What is quantized in a run may be rounded the other way for that, which later layers see as a step.
+    """
+    spreads = [0.0] * len(signature.outputs)
+    accepted = source if isinstance(source, bytes) else os.fspath(source)
+    for seed in range(_ROUNDINGS):
+        rounded = round_constants(accepted, seed)
+        try:
+            others = worker.run(source if rounded is None else rounded, round_inputs(feeds, seed))
+        except InterpreterError:
+            continue  # there is nothing to be learned from a model that does not take it
+        spreads = [max(pair) for pair in zip(spreads, _measure_spreads(signature, found, others), strict=True)]
+    return spreads
 
 
 def _compare_outputs(

@@ -14,6 +14,7 @@ COLOURS = {Verdict.EQUAL: "green", Verdict.CLOSE: "green", Verdict.SPREAD: "yell
 
 #: what is said of a model that is compared with its original without quantization
 _COMPUTED = ", both computed with real numbers"
+_SPREAD = "the spread of the interpreter's kernels"
 
 
 def format_table(verification: Verification, pretty: bool = False) -> list[str]:
@@ -26,7 +27,11 @@ def format_table(verification: Verification, pretty: bool = False) -> list[str]:
     rows = [_format_row(one) for one in verification.comparisons]
     lines = (_draw(verification, rows) if pretty else _align(rows)) if rows else []
     lines += [f"different: {difference}" for difference in verification.differences]
-    lines += [f"note: {one.name}: {note}" for one in verification.comparisons if (note := _format_note(one))]
+    lines += [
+        f"note: {one.name}: {note}"
+        for one in verification.comparisons
+        if (note := _format_note(one, verification.is_rounded))
+    ]
     lines += [f"note: {remark}" for remark in verification.remarks]
     if verification.unquantized:
         lines.append("note: nothing is quantized: compared with the original computed with real numbers")
@@ -50,17 +55,19 @@ def summarize(verification: Verification) -> str:
     if spread:
         count = len(verification.comparisons)
         several = f" ({len(spread)} of {count} outputs)" if len(spread) < count else ""
-        agreed += f" within the spread of the interpreter's kernels{several}"
+        whose = "what rounding changes in the original" if verification.is_rounded else _SPREAD
+        agreed += f" within {whose}{several}"
     agreed += _COMPUTED * verification.unquantized
     error = max((one.relative or 0.0 for one in apart if one.differing is None), default=None)
     found = [] if error is None else [f"largest error {error:.1g} of an output's magnitude"]
     return ", ".join([agreed, *found, *(f"{one.name}: {one.error}" for one in apart if one.differing is not None)])
 
 
-def _format_note(one: Comparison) -> str:
+def _format_note(one: Comparison, rounded: bool) -> str:
     if one.verdict is Verdict.SPREAD:
         own = f"{one.spread:,.0f}" if one.differing is not None else f"{one.spread:.3g}"
-        return f"{one.error}, at most twice as much as between the interpreter's own kernels ({own})"
+        between = "where the original is rounded" if rounded else "between the interpreter's own kernels"
+        return f"{one.error}, at most twice as much as {between} ({own})"
     if one.verdict.passed and one.kernels is not Kernels.DEFAULT:
         return f"agrees with the interpreter's {one.kernels} kernels, not with its default ones"
     return ""

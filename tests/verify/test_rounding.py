@@ -1,0 +1,62 @@
+"""What rounding changes in an ONNX model is no difference of the model made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from nnrewrite.verify.rounding import round_constants, round_inputs
+from nnrewrite.verify.verification import ROUNDED_ORIGINAL, compare_models
+from nnrewrite.verify.verification_table import summarize
+from onnx import numpy_helper, parser
+
+WEIGHTS = np.full(16, 2.0**20, np.float32)
+
+
+def make(body: str) -> bytes:
+    """A model of 16 numbers that are rounded after a product with weights, where many lie between two integers."""
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[4, 16] x) => (float[4, 16] y) '
+        f"<float half = {{0.5}}, float near = {{1.0000001}}> {{ p = Mul(x, w) {body} }}"
+    )
+    model.graph.initializer.append(numpy_helper.from_array(WEIGHTS, "w"))
+    return bytes(model.SerializeToString())
+
+
+ORIGINAL = make("r = Round(p) y = Sub(r, p)")
+
+
+def test_a_number_between_two_integers_may_be_rounded_to_either() -> None:
+    found = compare_models(ORIGINAL, make("q = Mul(p, near) r = Round(q) y = Sub(r, p)"))
+    assert found.passed and ROUNDED_ORIGINAL in found.remarks
+    assert summarize(found).startswith("outputs agree within what rounding changes in the original")
+
+
+def test_more_than_rounding_changes_is_a_difference() -> None:
+    found = compare_models(
+        ORIGINAL, make("q = Round(p) r = Sub(q, p) s = Add(half, half) t = Add(s, s) u = Add(t, s) y = Add(r, u)")
+    )
+    assert not found.passed and ROUNDED_ORIGINAL not in found.remarks
+
+
+def test_weights_are_off_in_their_last_places_and_other_constants_are_not() -> None:
+    rounded = round_constants(ORIGINAL, 0)
+    assert rounded is not None
+    stored = {one.name: numpy_helper.to_array(one) for one in onnx.load_model_from_string(rounded).graph.initializer}
+    assert stored["half"] == 0.5
+    assert np.all(stored["w"] != WEIGHTS) and np.allclose(stored["w"], WEIGHTS, rtol=2.0**-21)
+
+
+def test_a_model_without_weights_of_its_own_is_not_changed(tmp_path: Path) -> None:
+    model = onnx.load_model_from_string(ORIGINAL)
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    assert round_constants(str(tmp_path / "m.onnx"), 0) is None
+
+
+@pytest.mark.parametrize(("dtype", "changed"), [(np.float32, True), (np.int64, False)])
+def test_real_inputs_are_off_in_their_last_places(dtype: type, changed: bool) -> None:
+    array = np.arange(1, 9).astype(dtype)
+    [[found]] = round_inputs([[array]], 0)
+    assert found.dtype == dtype and bool(np.all(found != array)) is changed
