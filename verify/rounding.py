@@ -1,44 +1,64 @@
-"""Rounding: an ONNX model and its inputs, off by as much as the last places of their numbers."""
+"""Rounding: an ONNX model and its inputs, off by as little as rounding makes of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from ..frontends.onnx_graphs import read_proto
+from ..engine.dialects.ops_files import load
+from ..frontends.onnx_graphs import list_nodes, read_proto
 from .frames import Array
 
 #: by which share numbers are off: twice the distance of two of single precision
 _SHARE = 2.0**-22
+#: by which share what is put on a grid is off: some hundredths of a step, where codes have 8 bits
+_SHARE_OF_CODES = 2.0**-12
 #: constants of fewer elements are no weights, but factors of an image's axes or bounds, which say what is computed
 _LEAST = 8
 
 
-def round_constants(model: str | bytes, seed: int) -> bytes | None:
-    """The model, from its path or its bytes, whose weights are off in their last places; None where there are none.
+def round_model(model: str | bytes, seed: int) -> bytes | None:
+    """The model, from its path or its bytes, whose weights are off in their last places, and numbers by a small part of
+    a step where they become codes; None where it has neither.
 
     A model whose constants lie in other files is none that can be changed so.
     """
     proto = read_proto(model, external_data=False)
-    stored = proto.graph.initializer
-    if any(one.data_location == onnx.TensorProto.EXTERNAL for one in stored):
+    stored = {one.name: one for one in proto.graph.initializer}
+    if any(one.data_location == onnx.TensorProto.EXTERNAL for one in stored.values()):
         return None
     generator = np.random.default_rng(seed)
-    weights = [one for one in stored if one.data_type == onnx.TensorProto.FLOAT and np.prod(one.dims) >= _LEAST]
-    for one in weights:
-        one.CopyFrom(numpy_helper.from_array(_round(numpy_helper.to_array(one), generator), one.name))
-    return bytes(proto.SerializeToString()) if weights else None
+    real = {name: one for name, one in stored.items() if one.data_type == onnx.TensorProto.FLOAT}
+    quantize = load().find_dialect("onnx").find_role("quantize").name
+    changed = False
+    for number, node in enumerate(list_nodes(proto.graph)):
+        if node.op_type == quantize and node.input[1] in real:
+            # Others may take codes off the same grid, which stays as it is.
+            name = f"{node.input[1]}/rounded/{number}"
+            scale = _move(numpy_helper.to_array(real[node.input[1]]), _SHARE_OF_CODES, generator)
+            proto.graph.initializer.append(numpy_helper.from_array(scale, name))
+            node.input[1] = name
+            changed = True
+    for name, one in real.items():
+        if np.prod(one.dims) >= _LEAST:
+            one.CopyFrom(numpy_helper.from_array(_move(numpy_helper.to_array(one), _SHARE, generator), name))
+            changed = True
+    return bytes(proto.SerializeToString()) if changed else None
 
 
 def round_inputs(samples: Sequence[Sequence[Array]], seed: int) -> list[list[Array]]:
     """Samples whose real numbers are off in their last places."""
     generator = np.random.default_rng(seed)
-    return [[_round(array, generator) if array.dtype == np.float32 else array for array in one] for one in samples]
+    return [
+        [_move(array, _SHARE, generator) if array.dtype == np.float32 else array for array in sample]
+        for sample in samples
+    ]
 
 
-def _round(array: Array, generator: np.random.Generator) -> Array:
+def _move(array: Any, share: float, generator: np.random.Generator) -> Array:
     signs = generator.integers(0, 2, array.shape) * 2 - 1
-    return np.asarray(array * (1 + _SHARE * signs), array.dtype)
+    return np.asarray(array * (1 + share * signs), array.dtype)

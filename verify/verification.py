@@ -23,7 +23,7 @@ from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Sour
 from .low_bit_weights import ROUNDED
 from .reals import write_real_form
 from .reference import Reference
-from .rounding import round_constants, round_inputs
+from .rounding import round_inputs, round_model
 from .runtime import Runtime
 from .saturation import explain_saturation
 from .signature import Signed
@@ -35,7 +35,7 @@ ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
 #: how often numbers are rounded to find what that makes of results
 _ROUNDINGS = 3
 #: what stands beside a comparison that rests on it
-ROUNDED_ORIGINAL = "the original's results are off by as much where its weights and inputs are in their last places"
+ROUNDED_ORIGINAL = "the original's results are off by as much where its numbers are rounded a little otherwise"
 
 Worker = Interpreter | Signed | Reference | BatchedWorker
 
@@ -327,14 +327,14 @@ def _measure_spreads(signature: Signature, ones: list[list[Array]], others: list
 def _measure_rounding(
     worker: Worker, source: Source, signature: Signature, feeds: list[list[Array]], found: list[list[Array]]
 ) -> list[float]:
-    """How far results of an ONNX model are off, at each output, where its weights and inputs are in their last places.
+    """How far results of an ONNX model are off, at each output, where its numbers are rounded a little otherwise.
 
-    What is quantized in a run may be rounded the other way for that, which later layers see as a step.
+    A number between two codes becomes the other one for that, which later layers see as a step.
     """
     spreads = [0.0] * len(signature.outputs)
     accepted = source if isinstance(source, bytes) else os.fspath(source)
     for seed in range(_ROUNDINGS):
-        rounded = round_constants(accepted, seed)
+        rounded = round_model(accepted, seed)
         try:
             others = worker.run(source if rounded is None else rounded, round_inputs(feeds, seed))
         except InterpreterError:

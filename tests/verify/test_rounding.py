@@ -1,4 +1,4 @@
-"""What rounding changes in an ONNX model is no difference of the model made of it."""
+"""What rounding changes in an ONNX model is no difference of the model that is made of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from nnrewrite.verify.rounding import round_constants, round_inputs
+from nnrewrite.verify.rounding import round_inputs, round_model
 from nnrewrite.verify.verification import ROUNDED_ORIGINAL, compare_models
 from nnrewrite.verify.verification_table import summarize
 from onnx import numpy_helper, parser
@@ -42,7 +42,7 @@ def test_more_than_rounding_changes_is_a_difference() -> None:
 
 
 def test_weights_are_off_in_their_last_places_and_other_constants_are_not() -> None:
-    rounded = round_constants(ORIGINAL, 0)
+    rounded = round_model(ORIGINAL, 0)
     assert rounded is not None
     stored = {one.name: numpy_helper.to_array(one) for one in onnx.load_model_from_string(rounded).graph.initializer}
     assert stored["half"] == 0.5
@@ -52,7 +52,7 @@ def test_weights_are_off_in_their_last_places_and_other_constants_are_not() -> N
 def test_a_model_without_weights_of_its_own_is_not_changed(tmp_path: Path) -> None:
     model = onnx.load_model_from_string(ORIGINAL)
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
-    assert round_constants(str(tmp_path / "m.onnx"), 0) is None
+    assert round_model(str(tmp_path / "m.onnx"), 0) is None
 
 
 @pytest.mark.parametrize(("dtype", "changed"), [(np.float32, True), (np.int64, False)])
@@ -60,3 +60,16 @@ def test_real_inputs_are_off_in_their_last_places(dtype: type, changed: bool) ->
     array = np.arange(1, 9).astype(dtype)
     [[found]] = round_inputs([[array]], 0)
     assert found.dtype == dtype and bool(np.all(found != array)) is changed
+
+
+def test_numbers_are_off_by_a_part_of_a_step_where_they_become_codes_and_the_grid_is_not() -> None:
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[4] x) => (float[4] y) <float s = {0.5}> '
+        "{ q = QuantizeLinear(x, s) y = DequantizeLinear(q, s) }"
+    )
+    rounded = round_model(model.SerializeToString(), 0)
+    assert rounded is not None
+    changed = onnx.load_model_from_string(rounded)
+    stored = {one.name: numpy_helper.to_array(one) for one in changed.graph.initializer}
+    scale, grid = (stored[node.input[1]] for node in changed.graph.node)
+    assert grid == 0.5 and scale != 0.5 and abs(scale / 0.5 - 1) < 1e-3
