@@ -39,13 +39,13 @@ def round_model(model: str | bytes, seed: int) -> bytes | None:
         if node.op_type == quantize and node.input[1] in real:
             # Others may take codes off the same grid, which stays as it is.
             name = f"{node.input[1]}/rounded/{number}"
-            scale = _move(numpy_helper.to_array(real[node.input[1]]), _SHARE_OF_CODES, generator)
+            scale = _move_numbers(numpy_helper.to_array(real[node.input[1]]), _SHARE_OF_CODES, generator)
             proto.graph.initializer.append(numpy_helper.from_array(scale, name))
             node.input[1] = name
             changed = True
     for name, one in real.items():
         if np.prod(one.dims) >= _LEAST:
-            one.CopyFrom(numpy_helper.from_array(_move(numpy_helper.to_array(one), _SHARE, generator), name))
+            one.CopyFrom(numpy_helper.from_array(_move_numbers(numpy_helper.to_array(one), _SHARE, generator), name))
             changed = True
     return bytes(proto.SerializeToString()) if changed else None
 
@@ -54,11 +54,11 @@ def round_inputs(samples: Sequence[Sequence[Array]], seed: int) -> list[list[Arr
     """Samples whose real numbers are off in their last places."""
     generator = np.random.default_rng(seed)
     return [
-        [_move(array, _SHARE, generator) if array.dtype == np.float32 else array for array in sample]
+        [_move_numbers(array, _SHARE, generator) if array.dtype == np.float32 else array for array in sample]
         for sample in samples
     ]
 
 
-def _move(array: Any, share: float, generator: np.random.Generator) -> Array:
+def _move_numbers(array: Any, share: float, generator: np.random.Generator) -> Array:
     signs = generator.integers(0, 2, array.shape) * 2 - 1
     return np.asarray(array * (1 + share * signs), array.dtype)

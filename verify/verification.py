@@ -307,9 +307,9 @@ def _judge(
         spreads = _measure_spreads(signature, runs[Kernels.DEFAULT], runs[Kernels.OPTIMIZED])
         allowed = _compare_outputs(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
         best = tuple(b if b.verdict.passed else a for b, a in zip(best, allowed, strict=True))
-    if all(one.verdict.passed for one in best) or find_format(source) != REFERENCE or first not in runs:
+    if all(one.verdict.passed for one in best) or find_format(source) != REFERENCE:
         return best
-    spreads = _measure_rounding(worker, source, signature, feeds, runs[first])
+    spreads = _measure_rounding(worker, source, signature, feeds, runs[first], first)
     allowed = _compare_outputs(signature, runs[first], actual, first, spreads)
     if any(a.verdict.passed and not b.verdict.passed for b, a in zip(best, allowed, strict=True)):
         remarks.append(ROUNDED_ORIGINAL)
@@ -325,7 +325,12 @@ def _measure_spreads(signature: Signature, ones: list[list[Array]], others: list
 
 
 def _measure_rounding(
-    worker: Worker, source: Source, signature: Signature, feeds: list[list[Array]], found: list[list[Array]]
+    worker: Worker,
+    source: Source,
+    signature: Signature,
+    feeds: list[list[Array]],
+    found: list[list[Array]],
+    kernels: Kernels,
 ) -> list[float]:
     """How far results of an ONNX model are off, at each output, where its numbers are rounded a little otherwise.
 
@@ -336,7 +341,7 @@ def _measure_rounding(
     for seed in range(_ROUNDINGS):
         rounded = round_model(accepted, seed)
         try:
-            others = worker.run(source if rounded is None else rounded, round_inputs(feeds, seed))
+            others = worker.run(source if rounded is None else rounded, round_inputs(feeds, seed), kernels)
         except InterpreterError:
             continue  # there is nothing to be learned from a model that does not take it
         spreads = [max(pair) for pair in zip(spreads, _measure_spreads(signature, found, others), strict=True)]
