@@ -56,9 +56,9 @@ def convert(model: onnx.ModelProto) -> bytes:
     return encoded.encode()
 
 
-def operators(model: onnx.ModelProto) -> set[str]:
+def operators(model: onnx.ModelProto, **options: str) -> set[str]:
     """The operators of the converted model."""
-    return set(nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators)
+    return set(nnrewrite.rewrite(model.SerializeToString(), to="tflite", **options).report.target_operators)
 
 
 def run_both(
@@ -399,9 +399,10 @@ def test_products_of_activations_quantized_by_range_are_dense_layers(
 
 def test_a_single_row_quantized_by_its_range_is_one_dense_layer() -> None:
     constants = {"w": SIGNED, "zero": np.array(0, np.int8), "scale": np.array(0.01, np.float32)}
-    assert operators(make(quantize_by_range("MatMulInteger"), {"x": draw(1, 16)}, ["y"], constants)) == {
-        "FULLY_CONNECTED"
-    }
+    model = make(quantize_by_range("MatMulInteger"), {"x": draw(1, 16)}, ["y"], constants)
+    assert operators(model) == {"FULLY_CONNECTED"}
+    # Kernels for microcontrollers take no real activations beside codes.
+    assert all("ROUND" in operators(model, **options) for options in ({"target": "tflm"}, {"hybrid": "real"}))
 
 
 @pytest.mark.parametrize("samples", [1, 2])
