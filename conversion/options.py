@@ -26,7 +26,7 @@ HYBRID_PACKS = {"tflite2onnx": "hybrid", "onnx2tflite": "dynamic-range"}
 #: what rule sets bring along: rules for quantized operators that real numbers do not describe to one step
 _ALONG = {"tflite2onnx": "kernels"}
 #: what they bring along where products of real activations and integer weights need not be real
-_BY_RANGE = {"onnx2tflite": "ranges"}
+_DYNAMIC = {"onnx2tflite": "dynamic_quantization"}
 #: what stands for the rule sets that lead from a model's format to that of the result, and where no model is at hand
 _RULES = ("tflite2onnx",)
 #: the dialect that rules write where nobody says
@@ -163,10 +163,10 @@ class Options:
         rules = asked._based
         along = () if asked.float else tuple(_ALONG[name] for name in rules if name in _ALONG)
         hybrid = asked.hybrid == HYBRID[0] and not asked.float
-        by_range = asked.hybrid != HYBRID[1] and not asked.float
+        dynamic = asked.hybrid != HYBRID[1] and not asked.float
         added = (
             *along,
-            *(_BY_RANGE[name] for name in rules if name in _BY_RANGE and by_range),
+            *(_DYNAMIC[name] for name in rules if name in _DYNAMIC and dynamic),
             *(HYBRID_PACKS[name] for name in rules if name in HYBRID_PACKS and hybrid),
             _EXACT if asked.exact else None,
             *asked._aimed,

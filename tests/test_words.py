@@ -24,8 +24,8 @@ fix flatten flush fold follow forget format freeze fuse fuzz generalize generate
 hash hoist hold import improve indent index infer inherit initialize inline insert install interpolate intersect
 invert invoke isolate iterate join judge jump keep label lay lead leave lift limit link list load locate log look
 lower make map mark match measure memoize merge move multiply mutate name narrow negate nest normalize note nudge
-number object observe offer open optimize order outline override pack pair parse partition patch pause permute pick
-place plan preload prepare print profile propose prune put quantize quote raise rank reach read rearrange rebuild
+number object observe offer open optimize order outline override pack pair parse partition patch pause permute perturb
+pick place plan preload prepare print profile propose prune put quantize quote raise rank reach read rearrange rebuild
 recall receive recognize recompute record reduce refer refresh refuse register regroup reject release remap remember
 remove rename render renew reorder repeat replace replay report repr requantize require reread rerun reserve reset
 reshape resize resolve restate restore restrict return retype reuse reverse review revise rewrite round run salvage

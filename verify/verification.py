@@ -21,9 +21,9 @@ from .inputs import draw
 from .interpreted import Interpreted
 from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
 from .low_bit_weights import ROUNDED
+from .perturbation import perturb_inputs, perturb_model
 from .reals import write_real_form
 from .reference import Reference
-from .rounding import round_inputs, round_model
 from .runtime import Runtime
 from .saturation import explain_saturation
 from .signature import Signed
@@ -32,10 +32,10 @@ from .signature import Signed
 # asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
 ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
 
-#: how often numbers are rounded to find what that makes of results
-_ROUNDINGS = 3
+#: how often an original is perturbed to find how sensitive its results are
+_PERTURBATIONS = 3
 #: what stands beside a comparison that rests on it
-ROUNDED_ORIGINAL = "the original's results are off by as much where its numbers are rounded a little otherwise"
+SENSITIVE = "the original's results are off by as much where its numbers are rounded a little otherwise"
 
 Worker = Interpreter | Signed | Reference | BatchedWorker
 
@@ -72,9 +72,9 @@ class Verification:
         return tuple(one for one in self.comparisons if one.verdict is Verdict.SPREAD)
 
     @property
-    def is_rounded(self) -> bool:
+    def is_sensitive(self) -> bool:
         """Whether the spread is what comes of rounding the original's numbers, and not that of kernels."""
-        return ROUNDED_ORIGINAL in self.remarks
+        return SENSITIVE in self.remarks
 
     @property
     def differences(self) -> tuple[str, ...]:
@@ -306,14 +306,19 @@ def _judge(
     if Kernels.DEFAULT in runs and Kernels.OPTIMIZED in runs:
         spreads = _measure_spreads(signature, runs[Kernels.DEFAULT], runs[Kernels.OPTIMIZED])
         allowed = _compare_outputs(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
-        best = tuple(b if b.verdict.passed else a for b, a in zip(best, allowed, strict=True))
+        best = _keep_passed(best, allowed)
     if all(one.verdict.passed for one in best) or find_format(source) != REFERENCE:
         return best
-    spreads = _measure_rounding(worker, source, signature, feeds, runs[first], first)
+    spreads = _measure_sensitivity(worker, source, signature, feeds, runs[first], first)
     allowed = _compare_outputs(signature, runs[first], actual, first, spreads)
     if any(a.verdict.passed and not b.verdict.passed for b, a in zip(best, allowed, strict=True)):
-        remarks.append(ROUNDED_ORIGINAL)
-    return tuple(b if b.verdict.passed else a for b, a in zip(best, allowed, strict=True))
+        remarks.append(SENSITIVE)
+    return _keep_passed(best, allowed)
+
+
+def _keep_passed(best: tuple[Comparison, ...], others: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
+    """Those comparisons that passed, and others in the place of the rest."""
+    return tuple(one if one.verdict.passed else other for one, other in zip(best, others, strict=True))
 
 
 def _measure_spreads(signature: Signature, ones: list[list[Array]], others: list[list[Array]]) -> list[float]:
@@ -324,7 +329,7 @@ def _measure_spreads(signature: Signature, ones: list[list[Array]], others: list
     ]
 
 
-def _measure_rounding(
+def _measure_sensitivity(
     worker: Worker,
     source: Source,
     signature: Signature,
@@ -338,10 +343,10 @@ def _measure_rounding(
     """
     spreads = [0.0] * len(signature.outputs)
     accepted = source if isinstance(source, bytes) else os.fspath(source)
-    for seed in range(_ROUNDINGS):
-        rounded = round_model(accepted, seed)
+    for seed in range(_PERTURBATIONS):
+        perturbed = perturb_model(accepted, seed)
         try:
-            others = worker.run(source if rounded is None else rounded, round_inputs(feeds, seed), kernels)
+            others = worker.run(source if perturbed is None else perturbed, perturb_inputs(feeds, seed), kernels)
         except InterpreterError:
             continue  # there is nothing to be learned from a model that does not take it
         spreads = [max(pair) for pair in zip(spreads, _measure_spreads(signature, found, others), strict=True)]

@@ -14,7 +14,6 @@ COLOURS = {Verdict.EQUAL: "green", Verdict.CLOSE: "green", Verdict.SPREAD: "yell
 
 #: what is said of a model that is compared with its original without quantization
 _COMPUTED = ", both computed with real numbers"
-_SPREAD = "the spread of the interpreter's kernels"
 
 
 def format_table(verification: Verification, pretty: bool = False) -> list[str]:
@@ -30,7 +29,7 @@ def format_table(verification: Verification, pretty: bool = False) -> list[str]:
     lines += [
         f"note: {one.name}: {note}"
         for one in verification.comparisons
-        if (note := _format_note(one, verification.is_rounded))
+        if (note := _format_note(one, verification.is_sensitive))
     ]
     lines += [f"note: {remark}" for remark in verification.remarks]
     if verification.unquantized:
@@ -55,18 +54,18 @@ def summarize(verification: Verification) -> str:
     if spread:
         count = len(verification.comparisons)
         several = f" ({len(spread)} of {count} outputs)" if len(spread) < count else ""
-        whose = "what rounding changes in the original" if verification.is_rounded else _SPREAD
-        agreed += f" within {whose}{several}"
+        kernels, rounding = "the spread of the interpreter's kernels", "what rounding changes in the original"
+        agreed += f" within {rounding if verification.is_sensitive else kernels}{several}"
     agreed += _COMPUTED * verification.unquantized
     error = max((one.relative or 0.0 for one in apart if one.differing is None), default=None)
     found = [] if error is None else [f"largest error {error:.1g} of an output's magnitude"]
     return ", ".join([agreed, *found, *(f"{one.name}: {one.error}" for one in apart if one.differing is not None)])
 
 
-def _format_note(one: Comparison, rounded: bool) -> str:
+def _format_note(one: Comparison, sensitive: bool) -> str:
     if one.verdict is Verdict.SPREAD:
         own = f"{one.spread:,.0f}" if one.differing is not None else f"{one.spread:.3g}"
-        between = "where the original is rounded" if rounded else "between the interpreter's own kernels"
+        between = "where the original is rounded" if sensitive else "between the interpreter's own kernels"
         return f"{one.error}, at most twice as much as {between} ({own})"
     if one.verdict.passed and one.kernels is not Kernels.DEFAULT:
         return f"agrees with the interpreter's {one.kernels} kernels, not with its default ones"

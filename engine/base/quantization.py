@@ -23,8 +23,8 @@ NUMBERS, REAL = "nnrewrite.numbers", "real"
 
 #: the roles of forms of a dialect whose operands name the grid, which files have in the types of codes
 QUANTIZE_BY, DEQUANTIZE_BY = "quantize_by", "dequantize_by"
-#: the option of a form whose codes a kernel takes beside real activations, which it quantizes by their range
-BY_RANGE = "by_range"
+#: the option by which a form says so
+_BY_RANGE = "by_range"
 
 _INTEGERS = frozenset(dtype for dtype in ir.DataType if dtype.is_integer())
 
@@ -88,6 +88,12 @@ def inherit(before: ir.Value, after: ir.Value) -> None:
 def read_grid(scale: np.ndarray[Any, Any], zero_point: np.ndarray[Any, Any], axis: int = 0) -> Quantization:
     """The quantization that a scale and a zero point say, or those for each index along an axis."""
     return Quantization(scale.reshape(-1).astype(np.float32), zero_point.reshape(-1).astype(np.int64), axis)
+
+
+def is_by_range(form: ir.Node) -> bool:
+    """Whether a kernel takes the codes of a form beside real activations, which it quantizes by their range."""
+    asked = form.attributes.get(_BY_RANGE)
+    return asked is not None and bool(asked.value)
 
 
 def read_node_grid(node: ir.Node) -> Quantization:

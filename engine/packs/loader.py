@@ -271,14 +271,14 @@ def _leave_out(files: Sequence[tree.RuleFile], paths: Sequence[Path]) -> tuple[l
     found, lacking = list(files), []
     for top in {file.rank: file for file in files if file.base is not None and file.without}.values():
         below = [place for place, file in enumerate(found) if file.rank == paths.index(BUILT_IN / f"{top.base}")]
-        lacking += _list_lacking(top, f"{top.base}", top.without, [found[place] for place in below])
+        lacking += _find_missing_rules(top, f"{top.base}", top.without, [found[place] for place in below])
         for place in below:
             items = tuple(item for item in found[place].items if not _is_left_out(item, top.without))
             found[place] = replace(found[place], items=items)
     return found, lacking
 
 
-def _list_lacking(
+def _find_missing_rules(
     file: tree.RuleFile, pack: str, without: Sequence[str], below: Sequence[tree.RuleFile]
 ) -> list[Diagnostic]:
     """The rules that a header leaves out of a pack whose files have none of that name."""
@@ -303,7 +303,7 @@ def _check_prerequisites(files: Sequence[tree.RuleFile], parses: Parses) -> list
             message = f"{file.name} comes after {name}, which is no rule set of the program that stays in {file.source}"
             found.append(Diagnostic(file.span, message))
         else:
-            found += _list_lacking(file, name, without, _parse_pack(name, parses))
+            found += _find_missing_rules(file, name, without, _parse_pack(name, parses))
     return found
 
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..base.constants import read_initializer
 from ..base.names import Scope
-from ..base.quantization import BY_RANGE, DEQUANTIZE_BY, QUANTIZE_BY, read_node_grid
+from ..base.quantization import DEQUANTIZE_BY, QUANTIZE_BY, is_by_range, read_node_grid
 from ..dialects.operators import Dialect, OperatorSpec
 
 _SIGNED, _UNSIGNED = ir.DataType.INT8, ir.DataType.UINT8
@@ -30,7 +30,7 @@ def unify_types(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
         if codes is not None and codes.dtype in (_SIGNED, _UNSIGNED) and codes.dtype != wanted:
             work.write_other(node, wanted)
     for node in list(graph):
-        codes = node.inputs[0] if work.is_form(node, DEQUANTIZE_BY) and not _is_by_range(node) else None
+        codes = node.inputs[0] if work.is_form(node, DEQUANTIZE_BY) and not is_by_range(node) else None
         if codes is not None and codes.dtype in (_SIGNED, _UNSIGNED) and codes.dtype != wanted:
             work.read_other(node, codes, wanted)
 
@@ -61,7 +61,7 @@ class _Types:
                 form = None if value is None else value.producer()
                 if form is None or not self.is_form(form, DEQUANTIZE_BY) or form.inputs[0] is None:
                     continue
-                if _is_by_range(form):
+                if is_by_range(form):
                     continue
                 known, dtype = read_node_grid(form), form.inputs[0].dtype
                 middle = _SHIFT if dtype == _UNSIGNED else 0
@@ -134,11 +134,6 @@ class _Types:
         if value.graph is None:
             self._graph.register_initializer(value)
         return value
-
-
-def _is_by_range(form: ir.Node) -> bool:
-    asked = form.attributes.get(BY_RANGE)
-    return asked is not None and bool(asked.value)
 
 
 def _shift_codes(codes: np.ndarray[Any, Any], wanted: ir.DataType) -> np.ndarray[Any, Any]:

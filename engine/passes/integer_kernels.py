@@ -9,12 +9,12 @@ import onnx_ir as ir
 
 from ..base.constants import read_initializer
 from ..base.quantization import (
-    BY_RANGE,
     DEQUANTIZE_BY,
     KEY,
     QUANTIZE_BY,
     RAW,
     Quantization,
+    is_by_range,
     read_node_grid,
     read_quantization,
 )
@@ -112,8 +112,7 @@ class _Kernels(CodedGraph):
         given = False
         for position, operand in enumerate(spec.operands[: len(node.inputs)]):
             form = find_producer(node.inputs[position])
-            asked = None if form is None else form.attributes.get(BY_RANGE)
-            if form is None or asked is None or not asked.value or operand.name not in spec.facts.channels:
+            if form is None or not is_by_range(form) or operand.name not in spec.facts.channels:
                 continue
             _, codes = self._read(form)
             if codes is not None:

@@ -1,4 +1,4 @@
-"""Rounding: an ONNX model and its inputs, off by as little as rounding makes of numbers."""
+"""Perturbation: an ONNX model and its inputs, off by as little as rounding makes of numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHARE_OF_CODES = 2.0**-12
 _LEAST = 8
 
 
-def round_model(model: str | bytes, seed: int) -> bytes | None:
+def perturb_model(model: str | bytes, seed: int) -> bytes | None:
     """The model, from its path or its bytes, whose weights are off in their last places, and numbers by a small part of
     a step where they become codes; None where it has neither.
 
@@ -38,27 +38,27 @@ def round_model(model: str | bytes, seed: int) -> bytes | None:
     for number, node in enumerate(list_nodes(proto.graph)):
         if node.op_type == quantize and node.input[1] in real:
             # Others may take codes off the same grid, which stays as it is.
-            name = f"{node.input[1]}/rounded/{number}"
-            scale = _move_numbers(numpy_helper.to_array(real[node.input[1]]), _SHARE_OF_CODES, generator)
+            name = f"{node.input[1]}/perturbed/{number}"
+            scale = _perturb_numbers(numpy_helper.to_array(real[node.input[1]]), _SHARE_OF_CODES, generator)
             proto.graph.initializer.append(numpy_helper.from_array(scale, name))
             node.input[1] = name
             changed = True
     for name, one in real.items():
         if np.prod(one.dims) >= _LEAST:
-            one.CopyFrom(numpy_helper.from_array(_move_numbers(numpy_helper.to_array(one), _SHARE, generator), name))
+            one.CopyFrom(numpy_helper.from_array(_perturb_numbers(numpy_helper.to_array(one), _SHARE, generator), name))
             changed = True
     return bytes(proto.SerializeToString()) if changed else None
 
 
-def round_inputs(samples: Sequence[Sequence[Array]], seed: int) -> list[list[Array]]:
+def perturb_inputs(samples: Sequence[Sequence[Array]], seed: int) -> list[list[Array]]:
     """Samples whose real numbers are off in their last places."""
     generator = np.random.default_rng(seed)
     return [
-        [_move_numbers(array, _SHARE, generator) if array.dtype == np.float32 else array for array in sample]
+        [_perturb_numbers(array, _SHARE, generator) if array.dtype == np.float32 else array for array in sample]
         for sample in samples
     ]
 
 
-def _move_numbers(array: Any, share: float, generator: np.random.Generator) -> Array:
+def _perturb_numbers(array: Any, share: float, generator: np.random.Generator) -> Array:
     signs = generator.integers(0, 2, array.shape) * 2 - 1
     return np.asarray(array * (1 + share * signs), array.dtype)

@@ -1,6 +1,6 @@
 """Prints what dense layers that are quantized by ranges of a run take in TensorFlow Lite, beside ONNX Runtime.
 
-    python benchmarks/ranges.py [--rows N]... [--runs N]
+    python benchmarks/dynamic_quantization.py [--rows N]... [--runs N]
 
 Two layers of 768 by 3,072 numbers and back, quantized by `quantize_dynamic` of ONNX Runtime with weights of int8 and of
 uint8, in ONNX Runtime, as they are converted, the same again as a control, and with `--hybrid real`. Milliseconds are
@@ -42,7 +42,7 @@ def write_layers(rows: int, path: Path) -> None:
     onnx.save(model, path)
 
 
-def open_converted(path: Path, x: Any, **options: str) -> Interpreter:
+def open_interpreter(path: Path, x: Any, **options: str) -> Interpreter:
     """Convert a model and make it ready to run on an input."""
     interpreter = Interpreter(
         model_content=nnrewrite.rewrite(path, to="tflite", **options).encoded.encode(), num_threads=1
@@ -52,7 +52,7 @@ def open_converted(path: Path, x: Any, **options: str) -> Interpreter:
     return interpreter
 
 
-def measure(calls: Mapping[str, Callable[[], Any]], runs: int) -> dict[str, float]:
+def time_in_turns(calls: Mapping[str, Callable[[], Any]], runs: int) -> dict[str, float]:
     """Call all in turns; the median of each in milliseconds."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(runs):
@@ -63,15 +63,15 @@ def measure(calls: Mapping[str, Callable[[], Any]], runs: int) -> dict[str, floa
     return {name: 1000 * statistics.median(found) for name, found in seconds.items()}
 
 
-def compare(path: Path, rows: int, runs: int) -> str:
+def format_row(path: Path, rows: int, runs: int) -> str:
     """A row of the table: milliseconds, and the error of what is converted."""
     x = np.random.default_rng(1).normal(size=(1, rows, INNER)).astype(np.float32)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options)
-    converted, control, real = (open_converted(path, x, **one) for one in ({}, {}, {"hybrid": "real"}))
+    converted, control, real = (open_interpreter(path, x, **one) for one in ({}, {}, {"hybrid": "real"}))
     calls = {"original": lambda: session.run(None, {"x": x}), "converted": converted.invoke, "control": control.invoke}
-    found = measure({**calls, "real": real.invoke}, runs)
+    found = time_in_turns({**calls, "real": real.invoke}, runs)
     [wanted] = session.run(None, {"x": x})
     got = converted.get_tensor(converted.get_output_details()[0]["index"])
     error = float(np.abs(got - wanted).max() / np.abs(wanted).max())
@@ -92,7 +92,7 @@ def main() -> None:
             write_layers(rows, plain)
             for name, weights in WEIGHTS.items():
                 quantize_dynamic(plain, quantized, weight_type=weights)
-                print(f"| {rows} | {name} | {compare(quantized, rows, asked.runs)}")
+                print(f"| {rows} | {name} | {format_row(quantized, rows, asked.runs)}")
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from nnrewrite.verify.rounding import round_inputs, round_model
-from nnrewrite.verify.verification import ROUNDED_ORIGINAL, compare_models
+from nnrewrite.verify.perturbation import perturb_inputs, perturb_model
+from nnrewrite.verify.verification import SENSITIVE, compare_models
 from nnrewrite.verify.verification_table import summarize
 from onnx import numpy_helper, parser
 
@@ -30,7 +30,7 @@ ORIGINAL = make("r = Round(p) y = Sub(r, p)")
 
 def test_a_number_between_two_integers_may_be_rounded_to_either() -> None:
     found = compare_models(ORIGINAL, make("q = Mul(p, near) r = Round(q) y = Sub(r, p)"))
-    assert found.passed and ROUNDED_ORIGINAL in found.remarks
+    assert found.passed and SENSITIVE in found.remarks
     assert summarize(found).startswith("outputs agree within what rounding changes in the original")
 
 
@@ -38,13 +38,13 @@ def test_more_than_rounding_changes_is_a_difference() -> None:
     found = compare_models(
         ORIGINAL, make("q = Round(p) r = Sub(q, p) s = Add(half, half) t = Add(s, s) u = Add(t, s) y = Add(r, u)")
     )
-    assert not found.passed and ROUNDED_ORIGINAL not in found.remarks
+    assert not found.passed and SENSITIVE not in found.remarks
 
 
 def test_weights_are_off_in_their_last_places_and_other_constants_are_not() -> None:
-    rounded = round_model(ORIGINAL, 0)
-    assert rounded is not None
-    stored = {one.name: numpy_helper.to_array(one) for one in onnx.load_model_from_string(rounded).graph.initializer}
+    perturbed = perturb_model(ORIGINAL, 0)
+    assert perturbed is not None
+    stored = {one.name: numpy_helper.to_array(one) for one in onnx.load_model_from_string(perturbed).graph.initializer}
     assert stored["half"] == 0.5
     assert np.all(stored["w"] != WEIGHTS) and np.allclose(stored["w"], WEIGHTS, rtol=2.0**-21)
 
@@ -52,13 +52,13 @@ def test_weights_are_off_in_their_last_places_and_other_constants_are_not() -> N
 def test_a_model_without_weights_of_its_own_is_not_changed(tmp_path: Path) -> None:
     model = onnx.load_model_from_string(ORIGINAL)
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
-    assert round_model(str(tmp_path / "m.onnx"), 0) is None
+    assert perturb_model(str(tmp_path / "m.onnx"), 0) is None
 
 
 @pytest.mark.parametrize(("dtype", "changed"), [(np.float32, True), (np.int64, False)])
 def test_real_inputs_are_off_in_their_last_places(dtype: type, changed: bool) -> None:
     array = np.arange(1, 9).astype(dtype)
-    [[found]] = round_inputs([[array]], 0)
+    [[found]] = perturb_inputs([[array]], 0)
     assert found.dtype == dtype and bool(np.all(found != array)) is changed
 
 
@@ -67,9 +67,9 @@ def test_numbers_are_off_by_a_part_of_a_step_where_they_become_codes_and_the_gri
         '<ir_version: 10, opset_import: ["" : 20]> g (float[4] x) => (float[4] y) <float s = {0.5}> '
         "{ q = QuantizeLinear(x, s) y = DequantizeLinear(q, s) }"
     )
-    rounded = round_model(model.SerializeToString(), 0)
-    assert rounded is not None
-    changed = onnx.load_model_from_string(rounded)
+    perturbed = perturb_model(model.SerializeToString(), 0)
+    assert perturbed is not None
+    changed = onnx.load_model_from_string(perturbed)
     stored = {one.name: numpy_helper.to_array(one) for one in changed.graph.initializer}
     scale, grid = (stored[node.input[1]] for node in changed.graph.node)
     assert grid == 0.5 and scale != 0.5 and abs(scale / 0.5 - 1) < 1e-3
