@@ -209,10 +209,13 @@ def _entries() -> dict[str, dict[str, Any]]:
             importlib.import_module(package)
     from torchgen.model import FunctionSchema
 
-    core = {
-        f"{overload._schema.name}.{overload._overloadname}"
-        for overload in _overloads(torch.ops.aten)
-        if torch.Tag.core in overload.tags
+    tagged = {
+        tag: {
+            f"{overload._schema.name}.{overload._overloadname}"
+            for overload in _overloads(torch.ops.aten)
+            if tag in overload.tags
+        }
+        for tag in (torch.Tag.core, torch.Tag.nondeterministic_seeded)
     }
     found: dict[str, dict[str, Any]] = {}
     origins: dict[str, str] = {}
@@ -233,8 +236,12 @@ def _entries() -> dict[str, dict[str, Any]]:
         if name in origins:
             raise ValueError(f"{origins[name]} and {schema.name}.{overload} would both be {name}")
         origins[name] = f"{schema.name}.{overload}"
-        if f"{schema.name}.{overload}" in core:
+        if f"{schema.name}.{overload}" in tagged[torch.Tag.core]:
             entry["traits"] = [*entry.get("traits", []), "core"]
+        # those that draw numbers in training alone are deterministic where they are converted
+        trains = any("drop" in one.name or "train" in one.name for one in schema.arguments)
+        if f"{schema.name}.{overload}" in tagged[torch.Tag.nondeterministic_seeded] and not trains:
+            entry["pure"] = False
         found[name] = entry
     for module, functions in PYTHON.items():
         for function, operands in functions.items():

@@ -14,7 +14,7 @@ from ..engine.dialects.operators import Dialect, OperatorSpec
 from .pt2_archive import Archive
 from .pt2_extents import read_extent
 from .pt2_functional import Tensor, restore_whole
-from .pt2_names import find_functional, list_functional_names, make_operator_name, split_target
+from .pt2_names import find_functional, is_out, list_functional_names, make_operator_name, split_target
 from .pt2_records import (
     CONSTANTS,
     COUNTS,
@@ -29,7 +29,7 @@ from .pt2_records import (
     is_conversion,
     list_results,
     name_arguments,
-    rename_first,
+    separate_written,
 )
 from .tensor import quote_name
 
@@ -208,8 +208,9 @@ class _GraphReader:
         library, base, overload = split_target(record["target"])
         spec = next(filter(None, map(self.dialect.operators.get, list_functional_names(library, base, overload))), None)
         name = spec.name if spec is not None else make_operator_name(library, base, overload)
-        writes = spec is not None and find_functional(base) != base
-        given = rename_first(record["inputs"], spec) if writes else record["inputs"]
+        given, written = record["inputs"], None
+        if spec is not None and (find_functional(base) != base or is_out(overload)):
+            written, given = separate_written(given, spec)
         operands, attributes = self._read_arguments(given, spec)
         names, tags = list_results(record["outputs"])
         scope = find_scope(record)
@@ -224,13 +225,13 @@ class _GraphReader:
         )
         node.metadata_props.update({"nnrewrite.scope": scope} if scope else {})
         self.made.append(node)
-        self._bind_results(node, names, record, spec, writes)
+        is_view = written is None and spec is not None and "view" in spec.traits and len(given) > 0
+        self._bind_results(node, names, spec, self._find_tensor(given[0] if is_view else written), not is_view)
 
     def _bind_results(
-        self, node: ir.Node, names: Sequence[str], record: Mapping[str, Any], spec: OperatorSpec | None, writes: bool
+        self, node: ir.Node, names: Sequence[str], spec: OperatorSpec | None, shared: Tensor | None, writes: bool
     ) -> None:
-        """Let the names of results stand for tensors: new ones, views of the first operand, or that operand itself."""
-        shared = self._find_first(record["inputs"]) if spec is not None and (writes or "view" in spec.traits) else None
+        """Let the names of results stand for tensors: new ones, views of a shared one, or that one as written to."""
         for position, (name, value) in enumerate(zip(names, node.outputs, strict=True)):
             if shared is not None and writes:
                 shared.write(value, self._repeat, self._restore)
@@ -240,8 +241,8 @@ class _GraphReader:
             else:
                 self.tensors[name] = Tensor.make_own(value)
 
-    def _find_first(self, arguments: Sequence[Mapping[str, Any]]) -> Tensor | None:
-        content = arguments[0]["arg"].get("as_tensor") if arguments else None
+    def _find_tensor(self, argument: Mapping[str, Any] | None) -> Tensor | None:
+        content = None if argument is None else argument["arg"].get("as_tensor")
         return None if content is None else self.tensors.get(content["name"])
 
     def _read_arguments(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 #: the library whose operators are called by their own names alone
 _OWN = "aten"
+#: the argument that some overloads write to, and that ends their names
+OUT = "out"
 
 
 def make_operator_name(library: str, name: str, overload: str) -> str:
@@ -29,10 +31,25 @@ def find_functional(name: str) -> str:
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 
+def is_out(overload: str) -> bool:
+    """Whether an overload writes what it yields to a tensor that it is given beside its operands."""
+    return overload == OUT or overload.endswith(f"_{OUT}")
+
+
 def list_functional_names(library: str, name: str, overload: str) -> list[str]:
     """The operator that yields what one writes, under the names that it may have: overloads of the two differ where the
-    first operand need not be a tensor, as `pow_.Tensor` and `pow.Tensor_Tensor`, or where one of them has no other."""
-    overloads = (overload, "default", f"Tensor_{overload}") if find_functional(name) != name else (overload,)
+    first operand need not be a tensor, as `pow_.Tensor` and `pow.Tensor_Tensor`, or where one of them has no other, and
+    `normal_` has `normal_functional`.
+
+    What `add.out` and `clamp.Tensor_out` write to their argument `out`, `add.Tensor` and `clamp.Tensor` yield.
+    """
+    overloads: tuple[str, ...] = (overload,)
+    if overload == OUT:
+        overloads = ("default", "Tensor")
+    elif is_out(overload):
+        overloads = (overload.removesuffix(f"_{OUT}"),)
+    elif find_functional(name) != name:
+        overloads = (overload, "default", f"Tensor_{overload}", "functional")
     return [make_operator_name(library, find_functional(name), one) for one in overloads]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..engine.dialects.operators import OperatorSpec
+from .pt2_names import OUT
 
 #: the option that says how many values each operand of a node has, where several may have any number
 COUNTS = "counts"
@@ -37,10 +38,17 @@ TRAINABLE = "parameter"
 UNREAD = frozenset({"constant_input", "token", "custom_obj"})
 
 
-def rename_first(records: Sequence[Mapping[str, Any]], spec: OperatorSpec | None) -> list[Mapping[str, Any]]:
-    """Arguments of an operator that writes to the first, which its functional form may call otherwise."""
-    first = spec.operands[0].name if spec is not None else records[0]["name"]
-    return [{**records[0], "name": first}, *records[1:]]
+def separate_written(
+    records: Sequence[Mapping[str, Any]], spec: OperatorSpec
+) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """The argument that an operator writes to, and the arguments of its functional form.
+
+    It is the one that is called `out`, which that form lacks, or else the first, which it may call otherwise.
+    """
+    for record in records:
+        if record["name"] == OUT:
+            return record, [one for one in records if one is not record]
+    return records[0], [{**records[0], "name": spec.operands[0].name}, *records[1:]]
 
 
 def find_type(default: Any) -> Any:

@@ -225,3 +225,91 @@ def test_images_of_any_size_are_torchs() -> None:
         wanted = torch.utils._pytree.tree_leaves(Sizes()(image))
         for found, one in zip(session.run(None, {"x": image.numpy()}), wanted, strict=True):
             np.testing.assert_allclose(found, one.numpy(), rtol=1e-4, atol=1e-5)
+
+
+class Chosen(torch.nn.Module):  # type: ignore[misc]
+    """Elements by masks: behind axes that are taken whole, of several axes, and beside other indices."""
+
+    def forward(self, x: Any, rows: Any, plane: Any) -> Any:
+        put, held = x.clone(), x.clone()
+        put[:, plane] = 3.0
+        held[rows, torch.tensor(1)] = 7.0
+        return x[:, rows[:4]], x[:, plane], x[plane.T], x[rows, torch.tensor(1)], put, held
+
+
+def test_elements_by_masks_are_torchs() -> None:
+    x, rows, plane = torch.randn(5, 4, 5), torch.rand(5) > 0.4, torch.rand(4, 5) > 0.4
+    program = torch.export.export(Chosen(), (x, rows, plane), strict=False)
+    session = onnxruntime.InferenceSession(nnrewrite.convert(program).SerializeToString())
+    feeds = {"x": x.numpy(), "rows": rows.numpy(), "plane": plane.numpy()}
+    for found, wanted in zip(session.run(None, feeds), Chosen()(x, rows, plane), strict=True):
+        np.testing.assert_array_equal(found, wanted.numpy())
+
+
+class Out(torch.nn.Module):  # type: ignore[misc]
+    """What is written to the argument `out`: a view, the operand itself, an empty tensor."""
+
+    def forward(self, x: Any, z: Any) -> Any:
+        y = x.clone()
+        torch.maximum(y[1:3], z[1:3], out=y[1:3])
+        torch.cumsum(y, 0, out=y)
+        return y, torch.add(x, z, alpha=2, out=torch.empty(5, 4)), x
+
+
+def test_what_is_written_to_an_argument_is_torchs() -> None:
+    x, z = torch.randn(5, 4), torch.randn(5, 4)
+    model = nnrewrite.convert(torch.export.export(Out(), (x, z), strict=False))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for found, wanted in zip(session.run(None, {"x": x.numpy(), "z": z.numpy()}), Out()(x, z), strict=True):
+        np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-6, atol=1e-6)
+
+
+class Drawn(torch.nn.Module):  # type: ignore[misc]
+    """Numbers that differ from run to run, of known extents and of those of an input."""
+
+    def forward(self, x: Any) -> Any:
+        weights = torch.arange(x.shape[1]) + 0 * x.abs()
+        return (
+            torch.rand(300, 100),
+            torch.randn(300, 100),
+            torch.rand_like(x),
+            torch.randn_like(x) * 2 + 1,
+            x.clone().uniform_(-2, 3),
+            torch.empty_like(x).exponential_(2.0),
+            torch.normal(1.0, 2.0, (300, 100)),
+            torch.normal(3 + 0 * x, 0.5),
+            torch.normal(3.0, 2 + 0 * x),
+            torch.normal(3 + 0 * x, 2 + 0 * x),
+            x.clone().normal_(1, 2),
+            torch.randint(5, (300, 100)),
+            torch.randint(-3, 5, (300, 100)),
+            torch.randint_like(x, 9),
+            torch.randint_like(x, 3, 9),
+            torch.randperm(500),
+            torch.bernoulli(0.3 + 0 * x),
+            torch.multinomial(weights, 500, True),
+            torch.multinomial(weights + 1, 20),
+        )
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_random_numbers_are_distributed_as_torchs(free: bool) -> None:
+    x = torch.randn(300, 100)
+    sizes = ({0: torch.export.Dim("rows", min=2, max=1000)},) if free else None
+
+    class Known(Drawn):
+        def forward(self, x: Any) -> Any:
+            return super().forward(x)[: 17 if free else None]
+
+    model = nnrewrite.convert(torch.export.export(Known(), (x,), strict=False, dynamic_shapes=sizes))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    first, second = (session.run(None, {"x": x.numpy()}) for _ in range(2))
+    for found, again, one in zip(first, second, Known()(x), strict=True):
+        wanted = one.numpy()
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        assert (found != again).any()
+        # six standard errors of a mean and of a deviation, for either of the two
+        spread = wanted.std() / wanted.size**0.5
+        assert abs(found.mean() - wanted.mean()) <= 9 * spread
+        assert abs(found.std() - wanted.std()) <= 18 * spread
+        assert found.min() >= wanted.min() - wanted.std() and found.max() <= wanted.max() + 5 * wanted.std()
