@@ -148,6 +148,30 @@ def shared_heads() -> Case:
 OPSETS = [oh.make_opsetid("", 21), oh.make_opsetid("com.microsoft", 1), oh.make_opsetid("ai.onnx.ml", 3)]
 
 CASES: dict[str, Case] = {
+    "samples_of_samples": one("GatherND", [2, 2, 3], whole("i", [[[2], [0]], [[1], [-1]]]), batch_dims=2),
+    "magnitudes_of_frames": (
+        [
+            oh.make_node("STFT", ["x", "step", "window"], ["pairs"], onesided=1),
+            oh.make_node("Transpose", ["pairs"], ["turned"], perm=[0, 2, 1, 3]),
+            oh.make_node("ReduceL2", ["turned", "last"], ["y"], keepdims=0),
+        ],
+        [whole("step", 4), real("window", 8), whole("last", [-1])],
+        [("x", [2, 24, 1])],
+    ),
+    "frames_of_both_sides": (
+        [oh.make_node("STFT", ["x", "step", "", "length"], ["y"], onesided=0)],
+        [whole("step", 3), whole("length", 10)],
+        [("x", [1, 20, 1])],
+    ),
+    "frequencies_and_back": (
+        [
+            oh.make_node("DFT", ["x", "length", "axis"], ["half"], onesided=1),
+            oh.make_node("DFT", ["half", "", "axis"], ["pairs"]),
+            oh.make_node("DFT", ["pairs", "", "axis"], ["y"], inverse=1),
+        ],
+        [whole("length", 10), whole("axis", 1)],
+        [("x", [3, 8, 1])],
+    ),
     "rows_of_samples": one("GatherND", [2, 4, 3], whole("i", [[[3], [0]], [[1], [-1]]]), batch_dims=1),
     "weights_in_blocks": (
         [
