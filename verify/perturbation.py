@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from ..engine.dialects.ops_files import load
 from ..frontends.onnx_graphs import list_nodes, read_proto
 from .frames import Array
 
-#: by which share numbers are off: twice the distance of two of single precision
-_SHARE = 2.0**-22
+#: by which share numbers are off, by their element type: twice the distance of two
+_SHARES = {onnx.TensorProto.FLOAT: 2.0**-22, onnx.TensorProto.FLOAT16: 2.0**-9, onnx.TensorProto.BFLOAT16: 2.0**-6}
 #: by which share what is put on a grid is off: some hundredths of a step, where codes have 8 bits
 _SHARE_OF_CODES = 2.0**-12
 #: constants of fewer elements are no weights, but factors of an image's axes or bounds, which say what is computed
@@ -32,7 +32,7 @@ def perturb_model(model: str | bytes, seed: int) -> bytes | None:
     if any(one.data_location == onnx.TensorProto.EXTERNAL for one in stored.values()):
         return None
     generator = np.random.default_rng(seed)
-    real = {name: one for name, one in stored.items() if one.data_type == onnx.TensorProto.FLOAT}
+    real = {name: one for name, one in stored.items() if one.data_type in _SHARES}
     quantize = load().find_dialect("onnx").find_role("quantize").name
     changed = False
     for number, node in enumerate(list_nodes(proto.graph)):
@@ -45,7 +45,8 @@ def perturb_model(model: str | bytes, seed: int) -> bytes | None:
             changed = True
     for name, one in real.items():
         if np.prod(one.dims) >= _LEAST:
-            one.CopyFrom(numpy_helper.from_array(_perturb_numbers(numpy_helper.to_array(one), _SHARE, generator), name))
+            numbers = _perturb_numbers(numpy_helper.to_array(one), _SHARES[one.data_type], generator)
+            one.CopyFrom(numpy_helper.from_array(numbers, name))
             changed = True
     return bytes(proto.SerializeToString()) if changed else None
 
@@ -53,8 +54,9 @@ def perturb_model(model: str | bytes, seed: int) -> bytes | None:
 def perturb_inputs(samples: Sequence[Sequence[Array]], seed: int) -> list[list[Array]]:
     """Samples whose real numbers are off in their last places."""
     generator = np.random.default_rng(seed)
+    shares = {np.dtype(helper.tensor_dtype_to_np_dtype(kind)): share for kind, share in _SHARES.items()}
     return [
-        [_perturb_numbers(array, _SHARE, generator) if array.dtype == np.float32 else array for array in sample]
+        [_perturb_numbers(one, shares[one.dtype], generator) if one.dtype in shares else one for one in sample]
         for sample in samples
     ]
 

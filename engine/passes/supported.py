@@ -50,7 +50,12 @@ def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:
     """Say why no rule of a stage takes a node."""
     spec = module.source.find_operator(node.op_type)
     custom = "give one by --rules, or leave the node as it is by --keep-custom"
-    why = f"no pack of rules describes {node.op_type}: {custom}" if spec is None else spec.unsupported or ""
+    if spec is None:
+        why = f"no pack of rules describes {node.op_type}: {custom}"
+    elif spec.domain != node.domain:
+        why = f"no pack of rules describes {node.op_type} of {node.domain}: {custom}"
+    else:
+        why = spec.unsupported or ""
     known = module.outcome.refused.get(node)
     if known is not None or why:
         reasons: tuple[Reason, ...] = () if known is None else (known,)

@@ -49,13 +49,24 @@ def test_weights_are_off_in_their_last_places_and_other_constants_are_not() -> N
     assert np.all(stored["w"] != WEIGHTS) and np.allclose(stored["w"], WEIGHTS, rtol=2.0**-21)
 
 
+def test_weights_of_half_precision_are_off_in_their_last_places() -> None:
+    model = onnx.load_model_from_string(ORIGINAL)
+    del model.graph.initializer[:]
+    model.graph.initializer.append(numpy_helper.from_array((WEIGHTS / 2**10).astype(np.float16), "w"))
+    perturbed = perturb_model(model.SerializeToString(), 0)
+    assert perturbed is not None
+    [stored] = (numpy_helper.to_array(one) for one in onnx.load_model_from_string(perturbed).graph.initializer)
+    assert stored.dtype == np.float16
+    assert np.all(stored != WEIGHTS / 2**10) and np.allclose(stored, WEIGHTS / 2**10, rtol=2.0**-8)
+
+
 def test_a_model_without_weights_of_its_own_is_not_changed(tmp_path: Path) -> None:
     model = onnx.load_model_from_string(ORIGINAL)
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
     assert perturb_model(str(tmp_path / "m.onnx"), 0) is None
 
 
-@pytest.mark.parametrize(("dtype", "changed"), [(np.float32, True), (np.int64, False)])
+@pytest.mark.parametrize(("dtype", "changed"), [(np.float32, True), (np.float16, True), (np.int64, False)])
 def test_real_inputs_are_off_in_their_last_places(dtype: type, changed: bool) -> None:
     array = np.arange(1, 9).astype(dtype)
     [[found]] = perturb_inputs([[array]], 0)
