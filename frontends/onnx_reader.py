@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 from ..engine.base.constants import DECLARED
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
-from ..engine.dialects.onnx_schemas import find_schema
+from ..engine.dialects.onnx_schemas import SIGNED_AXES, find_schema
 from ..engine.dialects.operators import Catalogue, Dialect, leave_out_empty, map_called
 from ..engine.dialects.symbols import UNNAMED
 from .external_data import TensorFiles
@@ -87,6 +87,8 @@ def read(
             _check_interface(model, interface, name)
             _read_constants(model, files)
             leave_out_empty(model.graph.all_nodes(), dialect, model.opset_imports.get("", _FIRST))
+            if opset < SIGNED_AXES:
+                _forget_shapes(model.graph.all_nodes(), dialect)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_explain_error(error)}") from error
     model.meta["subgraphs"] = ()
@@ -231,6 +233,26 @@ def _list_told_names(graph: onnx.GraphProto) -> dict[str, list[str | None]]:
         for value in (graph.value_info if given else ())
     }
     return {name: extents for name, extents in told.items() if any(extents)}
+
+
+def _forget_shapes(nodes: Iterable[ir.Node], dialect: Dialect) -> None:
+    """Leave the shapes open that follow from axes counted from the end where those were to be counted from the front.
+
+    onnx.shape_inference passes over such axes, which runtimes take as they are meant.
+    """
+    wrong: set[ir.Value | None] = set()
+    for node in nodes:
+        facts = dialect.operators[node.op_type].facts if node.op_type in dialect.operators else None
+        axes = [
+            axis
+            for name in (() if facts is None else (facts.inserts, facts.removes))
+            if name is not None and name in node.attributes
+            for axis in node.attributes[name].as_ints()
+        ]
+        if min(axes, default=0) < 0 or not wrong.isdisjoint(node.inputs):
+            wrong.update(node.outputs)
+            for output in node.outputs:
+                output.shape = None
 
 
 def _forget_names(node: ir.Node) -> None:

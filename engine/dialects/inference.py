@@ -17,7 +17,7 @@ from onnx_ir import serde
 
 from ..base.constants import read_initializer
 from ..base.startup import dataclass
-from .onnx_schemas import find_schema
+from .onnx_schemas import find_schema_to_infer
 
 #: constants longer than this are weights and say nothing about shapes
 SHAPE_DATA = 1024
@@ -92,7 +92,7 @@ def _infer(
     results: int,
 ) -> tuple[Inferred, ...]:
     # Networks repeat themselves, so equal nodes over equal shapes are inferred once.
-    found = find_schema(operator, opset, domain)
+    found = find_schema_to_infer(operator, opset, domain)
     if found is None or any(one is not None and one[0] is None for one in operands):
         return (Inferred(None, None),) * results  # nothing is known of an operand, so nothing of the node
     proto = onnx.NodeProto(op_type=operator, domain=domain)

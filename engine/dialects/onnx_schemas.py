@@ -14,6 +14,8 @@ from ..expressions.functions import DTYPES, SHORT
 
 _T = TypeVar("_T")
 
+#: the first opset of the standard at which axes may be counted from the end wherever there are any
+SIGNED_AXES = 11
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 
 
@@ -56,6 +58,24 @@ def find_schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema |
     except onnx.defs.SchemaError:
         return None
     return None if found.deprecated else found
+
+
+@functools.cache
+def find_schema_to_infer(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
+    """The schema that infers the results of an operator at an opset, None where it does not exist there.
+
+    Inference of opsets before `SIGNED_AXES` passes over axes that are counted from the end, which runtimes take: where
+    that opset has the operator with the same operands, results and attributes, its inference is asked.
+    """
+    found = find_schema(name, opset, domain)
+    if found is None or domain or opset >= SIGNED_AXES:
+        return found
+    later = find_schema(name, SIGNED_AXES)
+    same = later is not None and all(
+        [one.name for one in getattr(found, part)] == [one.name for one in getattr(later, part)]
+        for part in ("inputs", "outputs")
+    )
+    return later if same and later is not None and found.attributes.keys() == later.attributes.keys() else found
 
 
 @functools.cache

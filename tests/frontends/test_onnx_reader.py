@@ -391,6 +391,19 @@ def test_an_order_of_other_axes_than_there_are_is_refused() -> None:
         rewrite(onnx.parser.parse_model(text).SerializeToString())
 
 
+@pytest.mark.parametrize("opset", [9, 10, 11])
+def test_axes_of_old_models_may_be_counted_from_the_end(opset: int) -> None:
+    given = "float[1, 3, 4] x, float[1, 3, 4] z"
+    text = f"""<ir_version: 6, opset_import: ["": {opset}]> net ({given}) => (float y)
+      {{ a = Unsqueeze<axes = [-3]>(x)  b = Unsqueeze<axes = [-3]>(z)  c = Concat<axis = -3>(a, b)
+        y = Relu(c) }}"""
+    data = onnx.parser.parse_model(text).SerializeToString()
+    model = rewrite(data).graph
+    assert [one.shape for one in model.outputs] == [[1, 2, 3, 4]]
+    lite = rewrite(data, to="tflite").graph
+    assert [one.shape for one in lite.outputs] == [[1, 2, 3, 4]]
+
+
 @pytest.mark.slow
 def test_damaged_models_are_rewritten_or_refused_in_one_line() -> None:
     text = """<ir_version: 8, opset_import: ["": 18]> net (float[2, 3, 8, 8] x, bool c) => (float[N, M, K] y)
