@@ -19,8 +19,9 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 from ..engine.base.constants import DECLARED
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
+from ..engine.dialects.extents import list_factors
 from ..engine.dialects.onnx_schemas import SIGNED_AXES, find_schema
-from ..engine.dialects.operators import Catalogue, Dialect, leave_out_empty, map_called
+from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, leave_out_empty, map_called
 from ..engine.dialects.symbols import UNNAMED
 from .external_data import TensorFiles
 from .mapping import load
@@ -87,8 +88,7 @@ def read(
             _check_interface(model, interface, name)
             _read_constants(model, files)
             leave_out_empty(model.graph.all_nodes(), dialect, model.opset_imports.get("", _FIRST))
-            if opset < SIGNED_AXES:
-                _forget_shapes(model.graph.all_nodes(), dialect)
+            _forget_shapes(model.graph.all_nodes(), dialect, opset)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_explain_error(error)}") from error
     model.meta["subgraphs"] = ()
@@ -235,24 +235,26 @@ def _list_told_names(graph: onnx.GraphProto) -> dict[str, list[str | None]]:
     return {name: extents for name, extents in told.items() if any(extents)}
 
 
-def _forget_shapes(nodes: Iterable[ir.Node], dialect: Dialect) -> None:
-    """Leave the shapes open that follow from axes counted from the end where those were to be counted from the front.
-
-    onnx.shape_inference passes over such axes, which runtimes take as they are meant.
-    """
+def _forget_shapes(nodes: Iterable[ir.Node], dialect: Dialect, opset: int) -> None:
+    """Leave shapes open that onnx.shape_inference has otherwise than runtimes, and those that follow from them."""
     wrong: set[ir.Value | None] = set()
     for node in nodes:
-        facts = dialect.operators[node.op_type].facts if node.op_type in dialect.operators else None
-        axes = [
-            axis
-            for name in (() if facts is None else (facts.inserts, facts.removes))
-            if name is not None and name in node.attributes
-            for axis in node.attributes[name].as_ints()
-        ]
-        if min(axes, default=0) < 0 or not wrong.isdisjoint(node.inputs):
+        spec = dialect.find_operator(node.op_type, opset)
+        if (spec is not None and _is_misread(node, spec, opset)) or not wrong.isdisjoint(node.inputs):
             wrong.update(node.outputs)
             for output in node.outputs:
                 output.shape = None
+
+
+def _is_misread(node: ir.Node, spec: OperatorSpec, opset: int) -> bool:
+    """Whether onnx.shape_inference takes a node otherwise than runtimes: axes that are counted from the end where they
+    were to be counted from the front, which it passes over, and factors of extents, which it multiplies in double
+    precision."""
+    if any(factor != int(factor) for factor in list_factors(node, spec)):
+        return True
+    listing = (spec.facts.inserts, spec.facts.removes)
+    names = [name for name in listing if name is not None and name in node.attributes]
+    return opset < SIGNED_AXES and any(axis < 0 for name in names for axis in node.attributes[name].as_ints())
 
 
 def _forget_names(node: ir.Node) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import find_known_elements
@@ -32,6 +34,8 @@ def complete(node: ir.Node, spec: OperatorSpec, inferred: list[Inferred]) -> lis
     found = list(inferred)
     if facts.same_extents and found[0].shape is None and node.inputs[0] is not None:
         found[0] = Inferred(found[0].dtype or node.inputs[0].dtype, read_extents(node.inputs[0]))
+    if facts.scaled_by is not None and found[0].shape is not None:
+        found[0] = Inferred(found[0].dtype, _multiply_by_factors(node, spec, found[0].shape))
     for fill in fillers:
         if found[0].shape is not None and None in found[0].shape:
             found[0] = Inferred(found[0].dtype, fill(node, spec, found[0].shape))
@@ -132,6 +136,30 @@ def _broadcast(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
         own, other = (side[axis - len(shape)] if axis >= len(shape) - len(side) else 1 for side in (whole, asked))
         if extent is None and not (isinstance(other, int) and other < 0):
             found[axis] = own if other in (1, own) else other if own == 1 else None
+    return tuple(found)
+
+
+def list_factors(node: ir.Node, spec: OperatorSpec) -> Sequence[Any]:
+    """The numbers that extents of the first operand are multiplied by, where they are known; none where not."""
+    given = spec.list_inputs(node)
+    place = None if spec.facts.scaled_by is None else spec.find_operand(spec.facts.scaled_by[0])
+    factors = find_known_elements(given[place]) if place is not None and place < len(given) else None
+    return () if factors is None else factors.ravel().tolist()
+
+
+def _multiply_by_factors(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
+    """Products in single precision, as runtimes compute them: 1.4 times 5 is 7. onnx.shape_inference says 6."""
+    factors = list_factors(node, spec)
+    whole = read_extents(node.inputs[0]) if node.inputs[0] is not None else None
+    listed = node.attributes.get(spec.facts.scaled_by[1]) if spec.facts.scaled_by is not None else None
+    if whole is None or len(whole) != len(shape):
+        return shape
+    axes = range(len(whole)) if listed is None else listed.as_ints()
+    found = list(shape)
+    for axis, factor in zip(axes, factors, strict=False):
+        extent = whole[axis]
+        if isinstance(extent, int):
+            found[axis] = int(np.float32(extent) * np.float32(factor))
     return tuple(found)
 
 

@@ -144,6 +144,12 @@ class OperatorFacts:
         " the first operand where it takes them from there",
         tuple[Member, ...],
     ] = ()
+    scaled_by: Annotated[
+        tuple[str, str] | None,
+        "The operand by which the extents of the first one are multiplied, in single precision and without what is"
+        " behind the point, and the option that lists along which axes; all where it has none",
+        tuple[Member, str] | None,
+    ] = None
     chooses: Annotated[
         Mapping[str, bool],
         "Options that are graphs, each with what the operand is where its results are those of it",
@@ -206,16 +212,8 @@ class OperatorFacts:
         "What lists axes that kernels take side by side alone",
         Member | None,
     ] = None
-    keeps: Annotated[
-        str | None,
-        "The option by which axes that were to be removed stay",
-        Member | None,
-    ] = None
-    inserts: Annotated[
-        str | None,
-        "What lists the axes that the result has besides",
-        Member | None,
-    ] = None
+    keeps: Annotated[str | None, "The option by which axes that were to be removed stay", Member | None] = None
+    inserts: Annotated[str | None, "What lists the axes that the result has besides", Member | None] = None
     permutes: Annotated[
         str | None,
         "What is the permutation that gives the result its axes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from ..base.errors import ModelError
@@ -40,6 +41,35 @@ def settle_parameters(node: ir.Node, spec: OperatorSpec, module: Module, infer: 
         node.meta[_TRIED] = tried
         for place, extents in _find_kept(body, kinds, assumed, module, infer).items():
             parameters[place].shape = make_shape(extents)
+
+
+def settle_counters(node: ir.Node, spec: OperatorSpec, module: Module) -> None:
+    """Let what tells the body of a loop its turn and whether it goes on be scalars, as the standard has it.
+
+    Some exporters, tf2onnx among them, give these an axis, and runtimes go by that.
+    """
+    if module.source is module.target:
+        return
+    for option, kinds in spec.facts.parameters.items():
+        body = node.attributes[option].as_graph()
+        for place, own in enumerate(body.inputs[: len(kinds)]):
+            if len(read_extents(own) or ()) == 1:
+                body.inputs[place] = _give_axis(own, module.enter_body(body))
+
+
+def _give_axis(parameter: ir.Value, module: Module) -> ir.Value:
+    """A scalar that is reshaped at the beginning of a body to what a parameter was."""
+    reshape = module.source.find_role("reshape")
+    to = module.names.make_constant(np.array([1], np.int64), f"{parameter.name}/shape")
+    if to.graph is None:
+        module.graph.register_initializer(to)
+    names = [module.names.make_name(f"{parameter.name}/{part}") for part in ("scalar", "vector")]
+    scalar = ir.Value(name=names[0], type=parameter.type, shape=ir.Shape(()))
+    vector = ir.Value(name=names[1], type=parameter.type, shape=ir.Shape((1,)))
+    made = ir.Node(reshape.domain, reshape.name, [scalar, to], outputs=[vector], name=vector.name)
+    ir.convenience.replace_all_uses_with(parameter, vector, replace_graph_outputs=True)
+    module.graph.insert_before(module.graph[0], made)
+    return scalar
 
 
 def settle_results(node: ir.Node, spec: OperatorSpec) -> None:

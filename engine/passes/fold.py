@@ -29,7 +29,7 @@ from ..rewrite.apply import RULE, SOURCE
 from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
 from .branches import choose_graph, inline, merge_results
-from .carried_shapes import settle_parameters, settle_results
+from .carried_shapes import settle_counters, settle_parameters, settle_results
 from .known import Known
 
 #: constants of so many bytes take the place of what computes them, whatever that reads
@@ -90,6 +90,7 @@ class Fold:
                     continue
             if inner := find_bodies(node):
                 # What a graph yields tells what its node does, and the nodes behind it need to know.
+                settle_counters(node, spec, module)
                 settle_parameters(node, spec, module, lambda body: self._run(body, Known(known), replace(growth)))
                 for graph in inner:
                     self._run(module.enter_body(graph), Known(known), growth)

@@ -567,6 +567,62 @@ def test_what_a_loop_collects_may_have_any_extents(interpreter: Interpreter) -> 
     agree(make([loop], feeds, ["last", "rows"], {"turns": np.array(4, np.int64)}, free=True), feeds, interpreter)
 
 
+def test_the_turn_of_a_loop_may_have_an_axis(interpreter: Interpreter) -> None:
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["again"]),
+            helper.make_node("Add", ["i", "one"], ["end"]),
+            helper.make_node("Slice", ["x", "i", "end"], ["row"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", INT64, [1]),
+            helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
+        ],
+        [
+            helper.make_tensor_value_info("again", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("row", FLOAT, [1, 3]),
+        ],
+    )
+    loop = helper.make_node("Loop", ["turns", "go"], ["rows"], body=body)
+    constants = {"turns": np.array(4, np.int64), "go": np.array(True), "one": np.array([1], np.int64)}
+    feeds = {"x": draw(5, 3)}
+    agree(make([loop], feeds, ["rows"], constants), feeds, interpreter)
+
+
+@pytest.mark.parametrize(
+    ("mode", "how", "expected"),
+    [
+        ("nearest", "tf_half_pixel_for_nn", "RESIZE_NEAREST_NEIGHBOR"),
+        ("nearest", "asymmetric", "RESIZE_NEAREST_NEIGHBOR"),
+        ("linear", "half_pixel", "RESIZE_BILINEAR"),
+        ("cubic", "half_pixel", "RESHAPE"),
+    ],
+)
+def test_images_grow_by_factors_of_single_precision(
+    mode: str, how: str, expected: str, interpreter: Interpreter
+) -> None:
+    feeds = {"x": draw(1, 2, 5, 10)}
+    words = {"mode": mode, "coordinate_transformation_mode": how, "nearest_mode": "floor"}
+    nodes = [
+        helper.make_node("Resize", ["x", "", "factors"], ["larger"], **words),
+        helper.make_node("Shape", ["larger"], ["extents"]),
+        helper.make_node("Relu", ["larger"], ["y"]),
+    ]
+    model = make(nodes, feeds, ["y", "extents"], {"factors": np.array([1, 1, 1.4, 1.8], np.float32)}, opset=18)
+    agree(model, feeds, interpreter)
+    assert expected in operators(model)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_a_part_of_an_image_is_told_in_a_run(mode: str, interpreter: Interpreter) -> None:
+    feeds = {"x": draw(1, 2, 6, 7), "part": np.array([0, 0, 0.2, -0.3, 1, 1, 0.9, 0.7], np.float32)}
+    words = {"mode": mode, "coordinate_transformation_mode": "tf_crop_and_resize", "nearest_mode": "floor"}
+    nodes = [helper.make_node("Resize", ["x", "part", "", "sizes"], ["y"], extrapolation_value=0.5, **words)]
+    for sizes in ([1, 2, 5, 9], [1, 2, 1, 4]):
+        agree(make(nodes, feeds, ["y"], {"sizes": np.array(sizes, np.int64)}), feeds, interpreter)
+
+
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_values_side_by_side_along_an_axis_of_their_own_are_packed(count: int, interpreter: Interpreter) -> None:
     feeds = {f"x{i}": draw(2, 3) for i in range(count)}
