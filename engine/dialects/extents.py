@@ -34,7 +34,7 @@ def complete(node: ir.Node, spec: OperatorSpec, inferred: list[Inferred]) -> lis
     found = list(inferred)
     if facts.same_extents and found[0].shape is None and node.inputs[0] is not None:
         found[0] = Inferred(found[0].dtype or node.inputs[0].dtype, read_extents(node.inputs[0]))
-    if facts.scaled_by is not None and found[0].shape is not None:
+    if facts.scaled_by and found[0].shape is not None:
         found[0] = Inferred(found[0].dtype, _multiply_by_factors(node, spec, found[0].shape))
     for fill in fillers:
         if found[0].shape is not None and None in found[0].shape:
@@ -142,7 +142,7 @@ def _broadcast(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
 def list_factors(node: ir.Node, spec: OperatorSpec) -> Sequence[Any]:
     """The numbers that extents of the first operand are multiplied by, where they are known; none where not."""
     given = spec.list_inputs(node)
-    place = None if spec.facts.scaled_by is None else spec.find_operand(spec.facts.scaled_by[0])
+    place = spec.find_operand(spec.facts.scaled_by[0]) if spec.facts.scaled_by else None
     factors = find_known_elements(given[place]) if place is not None and place < len(given) else None
     return () if factors is None else factors.ravel().tolist()
 
@@ -151,7 +151,7 @@ def _multiply_by_factors(node: ir.Node, spec: OperatorSpec, shape: Extents) -> E
     """Products in single precision, as runtimes compute them: 1.4 times 5 is 7. onnx.shape_inference says 6."""
     factors = list_factors(node, spec)
     whole = read_extents(node.inputs[0]) if node.inputs[0] is not None else None
-    listed = node.attributes.get(spec.facts.scaled_by[1]) if spec.facts.scaled_by is not None else None
+    listed = next((node.attributes[name] for name in spec.facts.scaled_by[1:] if name in node.attributes), None)
     if whole is None or len(whole) != len(shape):
         return shape
     axes = range(len(whole)) if listed is None else listed.as_ints()

@@ -145,11 +145,11 @@ class OperatorFacts:
         tuple[Member, ...],
     ] = ()
     scaled_by: Annotated[
-        tuple[str, str] | None,
+        tuple[str, ...],
         "The operand by which the extents of the first one are multiplied, in single precision and without what is"
         " behind the point, and the option that lists along which axes; all where it has none",
-        tuple[Member, str] | None,
-    ] = None
+        tuple[Member, ...],
+    ] = ()
     chooses: Annotated[
         Mapping[str, bool],
         "Options that are graphs, each with what the operand is where its results are those of it",

@@ -198,12 +198,12 @@ def _evaluate(node: ir.Node, module: Module) -> Sequence[Elements | None]:
 def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] | None:
     try:
         require_within(node, spec.facts.within)
-        found = _count_from_front(node, spec, module.opset)
+        found = infer(node, module.opset)
     except InferenceError:
         if _is_run_as_given(node, module):
             _require_fit(node, module.opset)
         return None
-    if all(one.shape is not None and None not in one.shape for one in found):
+    if not spec.facts.scaled_by and all(one.shape is not None and None not in one.shape for one in found):
         return found
     more = infer_with_elements(node, module.opset, module.schematic)
     for place, one in enumerate(more or ()):
@@ -228,21 +228,6 @@ def _require_fit(node: ir.Node, opset: int) -> None:
     except InferenceError as error:
         where = node.metadata_props.get(SOURCE, node.name or node.op_type)
         raise ModelError(f"{where} does not fit its operator at opset {opset}: {error}") from error
-
-
-def _count_from_front(node: ir.Node, spec: OperatorSpec, opset: int) -> list[Inferred]:
-    """What results are. An axis counted from the end, as exporters write it and runtimes take it before the opset that
-    has that, is counted from the front."""
-    found = infer(node, opset)
-    rank = len(read_extents(node.inputs[0]) or ()) if node.inputs and node.inputs[0] is not None else 0
-    if not rank or all(one.shape is not None for one in found):
-        return found
-    for name, word in spec.facts.remap.items():
-        given = node.attributes.get(name)
-        if word == "axis" and given is not None and -rank <= given.as_int() < 0:
-            node.attributes[name] = ir.AttrInt64(name, given.as_int() + rank)
-            return infer(node, opset)
-    return found
 
 
 def _describe(node: ir.Node, inferred: Sequence[Inferred]) -> None:

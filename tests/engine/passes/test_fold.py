@@ -292,12 +292,21 @@ def test_a_constant_that_is_an_output_and_is_read_is_yielded_as_before() -> None
 
 
 def test_an_axis_counted_from_the_end_before_there_were_such_is_understood() -> None:
-    made = check_equal(
-        """<ir_version: 4, opset_import: ["": 9]> g (float[2, 4] x) => (int64[2] shape)
-        { y = Concat<axis = -1>(x, x)  shape = Shape(y) }""",
-        {"x": np.ones((2, 4), np.float32)},
-    )
-    assert [node.attribute[0].i for node in made.graph.node if node.op_type == "Concat"] == [1]
+    text = """<ir_version: 4, opset_import: ["": 9]> g (float[2, 4] x) => (int64[2] shape)
+      { y = Concat<axis = -1>(x, x)  shape = Shape(y) }"""
+    check_equal(text, {"x": np.ones((2, 4), np.float32)})
+    graph = rewrite(onnx.parser.parse_model(text).SerializeToString()).graph
+    assert [node.outputs[0].shape for node in graph if node.op_type == "Concat"] == [[2, 8]]
+
+
+@pytest.mark.parametrize("opset", [9, 10, 11, 18])
+def test_extents_are_multiplied_in_single_precision(opset: int) -> None:
+    operator = "Upsample(x, s)" if opset == 9 else "Resize(x, s)" if opset == 10 else "Resize(x, none, s)"
+    text = f"""<ir_version: 4, opset_import: ["": {opset}]> g (float[1, 1, 5, 5] x) => (float y, int64[4] shape)
+      <float[4] s = {{1, 1, 1.4, 1.8}}, float[0] none = {{}}> {{ z = {operator}  y = Relu(z)  shape = Shape(z) }}"""
+    check_equal(text, {"x": np.ones((1, 1, 5, 5), np.float32)})
+    graph = rewrite(onnx.parser.parse_model(text).SerializeToString()).graph
+    assert [node.outputs[0].shape for node in graph if node.op_type == "Relu"] == [[1, 1, 7, 9]]
 
 
 def test_a_sequence_of_constants_stays_a_sequence() -> None:
