@@ -300,11 +300,13 @@ class Resizing:
 
 
 def _infer_known(module: Module) -> KnownValues:
-    """What inference knows of the values of a graph with the extents that the file says."""
+    """What inference knows of the values of a graph with the extents that the file says; they are given the types."""
     graph = module.graph.clone()
     nodes = list(zip(module.graph, graph, strict=True))
     values = list(zip(_iterate_values(module.graph), _iterate_values(graph), strict=True))
     Fold().run(replace(module, graph=graph, names=Scope(graph), outcome=Outcome()))
+    for value, copy in values:
+        value.type = value.type or copy.type
     operands = [(node, place, one) for node, copy in nodes for place, one in enumerate(copy.inputs)]
     constants = {
         (node, place): one.const_value

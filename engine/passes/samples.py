@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.startup import dataclass, field, replace
+from ..dialects.extents import complete
 from ..dialects.inference import InferenceError, infer, make_shape
 from ..dialects.operators import OperatorSpec, get_option
 from .base import Module
@@ -291,13 +292,15 @@ class Samples:
         """Find the axis whose extent another number of samples changes."""
         read = [(self._shapes[value] or (), place) for value, place in carriers]
         first, found = read[0]
-        for option in (name for name, kind in spec.facts.remap.items() if kind == "axis" and not spec.facts.along):
+        counted = [name for name, kind in spec.facts.remap.items() if kind == "axis" and not spec.facts.along]
+        # They count the axes of the first operand: rows that samples choose from a table have no samples.
+        for option in counted if carriers[0][0] is node.inputs[0] else ():
             _, said = self._read(node, spec, option)
             axes = get_option(node, spec.options[option]) if option in spec.options else said
             if axes is not None and found.axis in np.ravel(axes) % len(first):
                 raise BatchError(node, "it works along the samples")
         try:
-            inferred = infer(node, self._opset)
+            inferred = complete(node, spec, infer(node, self._opset))
         except InferenceError as error:
             raise BatchError(node, f"{error}") from error
         carried = False

@@ -76,6 +76,25 @@ RECURRENT = f"""
 """
 
 
+#: rows that each sample chooses from one table
+ROWS = """
+  f = Constant <value_float = 7.9> ()
+  a = Abs(x)
+  m = Mul(a, f)
+  i = Cast <to = 7> (m)
+  y = Gather <axis = 0> (w, i)
+"""
+#: inference tells nothing of what a function yields
+GROUPS = """
+  o = Constant <value_floats = [1.0, 2.0, 3.0, 4.0]> ()
+  z = Constant <value_floats = [0.5, 0.25, 0.0, 1.0]> ()
+  g = GroupNormalization <num_groups = 2> (x, o, z)
+  s = Constant <value_ints = [1, 4, 6]> ()
+  r = Reshape(g, s)
+  t = Transpose <perm = [0, 2, 1]> (r)
+  u = Constant <value_ints = [1, 3, 2, 4]> ()
+  y = Reshape(t, u)
+"""
 _PLACES = f"""
   f = Constant <value_ints = [-1]> ()
   i = Constant <value = int64[1, 8, 5] {{{", ".join(map(str, range(40)))}}}> ()
@@ -89,7 +108,8 @@ STRIDES_LAST = f"{_PLACES} y = Gather <axis = 0> (a, i)"
 
 def write(nodes: str, *shape: int) -> bytes:
     """A model of a graph from `x` to `y`, with a matrix `w`."""
-    text = f"""<ir_version: 8, opset_import: ["": 17]> net (float[{", ".join(map(str, shape))}] x) => (float[] y)
+    opset = 21 if "GroupNormalization" in nodes else 17
+    text = f"""<ir_version: 8, opset_import: ["": {opset}]> net (float[{", ".join(map(str, shape))}] x) => (float[] y)
       <float[8, 8] w = {{{", ".join(f"{one:.3f}" for one in noise(64))}}}> {{ {nodes} }}"""
     model = onnx.parser.parse_model(text)
     model.graph.output[0].ClearField("type")
@@ -116,6 +136,8 @@ def run(model: bytes, x: np.ndarray) -> np.ndarray:
         (RECURRENT, (1, 5, 8)),
         (STRIDES, (1, 5, 8)),
         (STRIDES_LAST, (1, 5, 8)),
+        (ROWS, (1, 5)),
+        (GROUPS, (1, 4, 3, 2)),
     ],
     ids=[
         "heads behind the sequence",
@@ -126,6 +148,8 @@ def run(model: bytes, x: np.ndarray) -> np.ndarray:
         "a state",
         "strides",
         "strides last",
+        "rows of a table",
+        "groups of channels",
     ],
 )
 def test_each_sample_is_computed_as_one_was(nodes: str, shape: tuple[int, ...], batch: int | str) -> None:
