@@ -206,7 +206,8 @@ class _GraphReader:
 
     def _read_node(self, number: int, record: Mapping[str, Any]) -> None:
         library, base, overload = split_target(record["target"])
-        spec = next(filter(None, map(self.dialect.operators.get, list_functional_names(library, base, overload))), None)
+        known = list_functional_names(library, base, overload, [one["name"] for one in record["inputs"]])
+        spec = next(filter(None, map(self.dialect.operators.get, known)), None)
         name = spec.name if spec is not None else make_operator_name(library, base, overload)
         given, written = record["inputs"], None
         if spec is not None and (find_functional(base) != base or is_out(overload)):

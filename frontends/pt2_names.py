@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 #: the library whose operators are called by their own names alone
 _OWN = "aten"
 #: the argument that some overloads write to, and that ends their names
@@ -36,17 +38,19 @@ def is_out(overload: str) -> bool:
     return overload == OUT or overload.endswith(f"_{OUT}")
 
 
-def list_functional_names(library: str, name: str, overload: str) -> list[str]:
+def list_functional_names(library: str, name: str, overload: str, arguments: Collection[str] = (OUT,)) -> list[str]:
     """The operator that yields what one writes, under the names that it may have: overloads of the two differ where the
     first operand need not be a tensor, as `pow_.Tensor` and `pow.Tensor_Tensor`, or where one of them has no other, and
     `normal_` has `normal_functional`.
 
-    What `add.out` and `clamp.Tensor_out` write to their argument `out`, `add.Tensor` and `clamp.Tensor` yield.
+    What `add.out` and `clamp.Tensor_out` write to their argument `out`, `add.Tensor` and `clamp.Tensor` yield. Of those
+    that write to other `arguments` nothing is known.
     """
     overloads: tuple[str, ...] = (overload,)
-    if overload == OUT:
+    writes = is_out(overload) and OUT in arguments
+    if writes and overload == OUT:
         overloads = ("default", "Tensor")
-    elif is_out(overload):
+    elif writes:
         overloads = (overload.removesuffix(f"_{OUT}"),)
     elif find_functional(name) != name:
         overloads = (overload, "default", f"Tensor_{overload}", "functional")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -139,12 +139,13 @@ def _broadcast(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     return tuple(found)
 
 
-def list_factors(node: ir.Node, spec: OperatorSpec) -> Sequence[Any]:
+def list_factors(node: ir.Node, spec: OperatorSpec) -> Sequence[float]:
     """The numbers that extents of the first operand are multiplied by, where they are known; none where not."""
     given = spec.list_inputs(node)
     place = spec.find_operand(spec.facts.scaled_by[0]) if spec.facts.scaled_by else None
     factors = find_known_elements(given[place]) if place is not None and place < len(given) else None
-    return () if factors is None else factors.ravel().tolist()
+    found = [] if factors is None else factors.ravel().tolist()
+    return found if all(isinstance(one, int | float) and 0 < one < math.inf for one in found) else ()
 
 
 def _multiply_by_factors(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
@@ -157,7 +158,7 @@ def _multiply_by_factors(node: ir.Node, spec: OperatorSpec, shape: Extents) -> E
     axes = range(len(whole)) if listed is None else listed.as_ints()
     found = list(shape)
     for axis, factor in zip(axes, factors, strict=False):
-        extent = whole[axis]
+        extent = whole[axis] if -len(whole) <= axis < len(whole) else None
         if isinstance(extent, int):
             found[axis] = int(np.float32(extent) * np.float32(factor))
     return tuple(found)

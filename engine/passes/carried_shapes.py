@@ -68,7 +68,10 @@ def _give_axis(parameter: ir.Value, module: Module) -> ir.Value:
     vector = ir.Value(name=names[1], type=parameter.type, shape=ir.Shape((1,)))
     made = ir.Node(reshape.domain, reshape.name, [scalar, to], outputs=[vector], name=vector.name)
     ir.convenience.replace_all_uses_with(parameter, vector, replace_graph_outputs=True)
-    module.graph.insert_before(module.graph[0], made)
+    if len(module.graph):
+        module.graph.insert_before(module.graph[0], made)
+    else:
+        module.graph.append(made)
     return scalar
 
 

@@ -241,6 +241,9 @@ def test_names_of_operators_are_those_of_torch_in_capitals() -> None:
     assert list_functional_names("aten", "normal_", "default")[3] == "NORMAL_FUNCTIONAL"
     assert list_functional_names("aten", "add", "out") == ["ADD", "ADD_TENSOR"]
     assert list_functional_names("aten", "clamp", "Tensor_out") == ["CLAMP_TENSOR"]
+    assert list_functional_names("aten", "frexp", "Tensor_out", ["self", "mantissa", "exponent"]) == [
+        "FREXP_TENSOR_OUT"
+    ]
     assert split_target("torch.ops.aten.add.Tensor") == ("aten", "add", "Tensor")
     assert split_target("torch.ops.higher_order.cond") == ("higher_order", "cond", "default")
     assert split_target("_operator.mul") == ("_operator", "mul", "default")
