@@ -156,14 +156,16 @@ class Samples:
 
     def _follow_operands(self, node: ir.Node, spec: OperatorSpec) -> None:
         """Refuse samples where elements meet, and let constants have as many as the operands beside them."""
+        carrier = next(value for value in node.inputs if value is not None and value in self.places)
         axes = {spec.operands[0].name: 0} if spec.facts.layout == _IMAGES else spec.facts.samples
+        axes = axes or dict.fromkeys(spec.facts.frame, self.places[carrier].axis)
         for at, operand in enumerate(node.inputs):
             axis = axes.get(spec.operands[at].name) if at < len(spec.operands) else None
             if operand is None or axis is None:
                 continue
             found = self.places.get(operand)
             if found is None:
-                self._repeat(node, at, next(one for one in node.inputs if one in self.places), axis)
+                self._repeat(node, at, carrier, axis)
             elif found.axis != axis:
                 raise BatchError(node, "it works along the samples")
 
@@ -213,6 +215,9 @@ class Samples:
         if spec.facts.joins is not None and self._follow_join(node, spec, value, shape):
             return True
         if spec.facts.span and self._follow_slice(node, spec, value):
+            return True
+        if spec.facts.frame:  # elements are picked and put among those of their own sample
+            self._check_counted_axes(node, spec, shape, self.places[value])
             return True
         return bool(spec.facts.extents) and self._follow_sizes(node, spec, value, shape)
 
@@ -286,19 +291,23 @@ class Samples:
         tensor = self._constants.get((node, at))
         return at, None if tensor is None else tensor.numpy().ravel()
 
+    def _check_counted_axes(self, node: ir.Node, spec: OperatorSpec, shape: Shape, found: BatchAxis) -> None:
+        """Raise BatchError where a node works along the axis of the samples."""
+        for option in (name for name, kind in spec.facts.remap.items() if kind == "axis"):
+            _, said = self._read(node, spec, option)
+            axes = get_option(node, spec.options[option]) if option in spec.options else said
+            if axes is not None and found.axis in np.ravel(axes) % len(shape):
+                raise BatchError(node, "it works along the samples")
+
     def _follow_by_inference(
         self, node: ir.Node, spec: OperatorSpec, carriers: Sequence[tuple[ir.Value, BatchAxis]]
     ) -> None:
         """Find the axis whose extent another number of samples changes."""
         read = [(self._shapes[value] or (), place) for value, place in carriers]
         first, found = read[0]
-        counted = [name for name, kind in spec.facts.remap.items() if kind == "axis" and not spec.facts.along]
-        # They count the axes of the first operand: rows that samples choose from a table have no samples.
-        for option in counted if carriers[0][0] is node.inputs[0] else ():
-            _, said = self._read(node, spec, option)
-            axes = get_option(node, spec.options[option]) if option in spec.options else said
-            if axes is not None and found.axis in np.ravel(axes) % len(first):
-                raise BatchError(node, "it works along the samples")
+        if carriers[0][0] is node.inputs[0] and not spec.facts.along:
+            # The axes of the first operand are counted: rows that samples choose from a table have no samples.
+            self._check_counted_axes(node, spec, first, found)
         try:
             inferred = complete(node, spec, infer(node, self._opset))
         except InferenceError as error:

@@ -84,6 +84,13 @@ ROWS = """
   i = Cast <to = 7> (m)
   y = Gather <axis = 0> (w, i)
 """
+#: places that are the same in each sample
+PLACES = """
+  i = Constant <value = int64[1, 2, 8] {0, 1, 2, 3, 4, 0, 1, 2, 4, 3, 2, 1, 0, 4, 3, 0}> ()
+  u = Constant <value = float[1, 2, 8] {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2}> ()
+  s = ScatterElements <axis = 1> (x, i, u)
+  y = GatherElements <axis = 1> (s, i)
+"""
 #: inference tells nothing of what a function yields
 GROUPS = """
   o = Constant <value_floats = [1.0, 2.0, 3.0, 4.0]> ()
@@ -138,6 +145,7 @@ def run(model: bytes, x: np.ndarray) -> np.ndarray:
         (STRIDES_LAST, (1, 5, 8)),
         (ROWS, (1, 5)),
         (GROUPS, (1, 4, 3, 2)),
+        (PLACES, (1, 5, 8)),
     ],
     ids=[
         "heads behind the sequence",
@@ -150,6 +158,7 @@ def run(model: bytes, x: np.ndarray) -> np.ndarray:
         "strides last",
         "rows of a table",
         "groups of channels",
+        "places of elements",
     ],
 )
 def test_each_sample_is_computed_as_one_was(nodes: str, shape: tuple[int, ...], batch: int | str) -> None:
