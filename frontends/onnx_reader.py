@@ -20,7 +20,7 @@ from ..engine.base.constants import DECLARED
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.extents import list_factors
-from ..engine.dialects.onnx_schemas import SIGNED_AXES, find_schema
+from ..engine.dialects.onnx_schemas import NEGATIVE_AXES, find_schema
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, leave_out_empty, map_called
 from ..engine.dialects.symbols import UNNAMED
 from .external_data import TensorFiles
@@ -254,7 +254,7 @@ def _is_misread(node: ir.Node, spec: OperatorSpec, opset: int) -> bool:
         return True
     listing = (spec.facts.inserts, spec.facts.removes)
     names = [name for name in listing if name is not None and name in node.attributes]
-    return opset < SIGNED_AXES and any(axis < 0 for name in names for axis in node.attributes[name].as_ints())
+    return opset < NEGATIVE_AXES and any(axis < 0 for name in names for axis in node.attributes[name].as_ints())
 
 
 def _forget_names(node: ir.Node) -> None:

@@ -14,7 +14,7 @@ from ..engine.dialects.operators import Dialect, OperatorSpec
 from .pt2_archive import Archive
 from .pt2_extents import read_extent
 from .pt2_functional import Tensor, restore_whole
-from .pt2_names import find_functional, is_out, list_functional_names, make_operator_name, split_target
+from .pt2_names import find_functional, is_out_variant, list_functional_names, make_operator_name, split_target
 from .pt2_records import (
     CONSTANTS,
     COUNTS,
@@ -210,7 +210,7 @@ class _GraphReader:
         spec = next(filter(None, map(self.dialect.operators.get, known)), None)
         name = spec.name if spec is not None else make_operator_name(library, base, overload)
         given, written = record["inputs"], None
-        if spec is not None and (find_functional(base) != base or is_out(overload)):
+        if spec is not None and (find_functional(base) != base or is_out_variant(overload)):
             written, given = separate_written(given, spec)
         operands, attributes = self._read_arguments(given, spec)
         names, tags = list_results(record["outputs"])

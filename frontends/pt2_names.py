@@ -33,7 +33,7 @@ def find_functional(name: str) -> str:
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 
-def is_out(overload: str) -> bool:
+def is_out_variant(overload: str) -> bool:
     """Whether an overload writes what it yields to a tensor that it is given beside its operands."""
     return overload == OUT or overload.endswith(f"_{OUT}")
 
@@ -47,7 +47,7 @@ def list_functional_names(library: str, name: str, overload: str, arguments: Col
     that write to other `arguments` nothing is known.
     """
     overloads: tuple[str, ...] = (overload,)
-    writes = is_out(overload) and OUT in arguments
+    writes = is_out_variant(overload) and OUT in arguments
     if writes and overload == OUT:
         overloads = ("default", "Tensor")
     elif writes:

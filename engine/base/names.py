@@ -103,6 +103,12 @@ class Scope:
             self._shared[key] = value
         return value
 
+    def register(self, constant: ir.Value) -> ir.Value:
+        """Let a constant be of the graph, which a shared one may be already."""
+        if constant.graph is None:
+            self.graph.register_initializer(constant)
+        return constant
+
     def adopt(self, constant: ir.Value) -> ir.Value:
         """Copy a constant of another graph into this one, once for each constant."""
         if constant not in self._adopted:

@@ -124,10 +124,8 @@ def _join(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
 
 def _broadcast(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     """An axis is as long as in the operand or as asked for, whichever is not 1."""
-    given = spec.list_inputs(node)
-    place = spec.find_operand(next(iter(spec.facts.extents)))
-    wanted = find_known_elements(given[place]) if place is not None and place < len(given) else None
-    whole = None if given[0] is None else read_extents(given[0])
+    wanted = _find_elements(node, spec, next(iter(spec.facts.extents)))
+    whole = None if node.inputs[0] is None else read_extents(node.inputs[0])
     if wanted is None or whole is None:
         return shape
     asked: list[Symbol | None] = wanted.ravel().tolist()
@@ -139,11 +137,15 @@ def _broadcast(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     return tuple(found)
 
 
+def _find_elements(node: ir.Node, spec: OperatorSpec, name: str) -> np.ndarray | None:
+    """The elements of an operand as far as they are known; None where nothing is, or the operand is left out."""
+    given, place = spec.list_inputs(node), spec.find_operand(name)
+    return find_known_elements(given[place]) if place is not None and place < len(given) else None
+
+
 def list_factors(node: ir.Node, spec: OperatorSpec) -> Sequence[float]:
     """The numbers that extents of the first operand are multiplied by, where they are known; none where not."""
-    given = spec.list_inputs(node)
-    place = spec.find_operand(spec.facts.scaled_by[0]) if spec.facts.scaled_by else None
-    factors = find_known_elements(given[place]) if place is not None and place < len(given) else None
+    factors = _find_elements(node, spec, spec.facts.scaled_by[0]) if spec.facts.scaled_by else None
     found = [] if factors is None else factors.ravel().tolist()
     return found if all(isinstance(one, int | float) and 0 < one < math.inf for one in found) else ()
 

@@ -15,7 +15,7 @@ from ..expressions.functions import DTYPES, SHORT
 _T = TypeVar("_T")
 
 #: the first opset of the standard at which axes may be counted from the end wherever there are any
-SIGNED_AXES = 11
+NEGATIVE_AXES = 11
 _VARIADIC = onnx.defs.OpSchema.FormalParameterOption.Variadic
 
 
@@ -64,13 +64,13 @@ def find_schema(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema |
 def find_schema_to_infer(name: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
     """The schema that infers the results of an operator at an opset, None where it does not exist there.
 
-    Inference of opsets before `SIGNED_AXES` passes over axes that are counted from the end, which runtimes take: where
-    that opset has the operator with the same operands, results and attributes, its inference is asked.
+    Inference of opsets before `NEGATIVE_AXES` passes over axes that are counted from the end, which runtimes take:
+    where that opset has the operator with the same operands, results and attributes, its inference is asked.
     """
     found = find_schema(name, opset, domain)
-    if found is None or domain or opset >= SIGNED_AXES:
+    if found is None or domain or opset >= NEGATIVE_AXES:
         return found
-    later = find_schema(name, SIGNED_AXES)
+    later = find_schema(name, NEGATIVE_AXES)
     same = later is not None and all(
         [one.name for one in getattr(found, part)] == [one.name for one in getattr(later, part)]
         for part in ("inputs", "outputs")

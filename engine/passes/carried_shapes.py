@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ..base.errors import ModelError
 from ..dialects.inference import Extents, intersect, make_shape, read_extents
 from ..dialects.operators import OperatorSpec
-from .base import Module, copy_graph
+from .base import Module, copy_graph, insert_first
 
 #: how often shapes are assumed anew, each time of fewer extents or values, before nothing is; and how deep in others
 #: the loop may be, as what is assumed of one is assumed anew for each trial of those around it
@@ -60,18 +60,13 @@ def settle_counters(node: ir.Node, spec: OperatorSpec, module: Module) -> None:
 def _give_axis(parameter: ir.Value, module: Module) -> ir.Value:
     """A scalar that is reshaped at the beginning of a body to what a parameter was."""
     reshape = module.source.find_role("reshape")
-    to = module.names.make_constant(np.array([1], np.int64), f"{parameter.name}/shape")
-    if to.graph is None:
-        module.graph.register_initializer(to)
+    to = module.names.register(module.names.make_constant(np.array([1], np.int64), f"{parameter.name}/shape"))
     names = [module.names.make_name(f"{parameter.name}/{part}") for part in ("scalar", "vector")]
     scalar = ir.Value(name=names[0], type=parameter.type, shape=ir.Shape(()))
     vector = ir.Value(name=names[1], type=parameter.type, shape=ir.Shape((1,)))
     made = ir.Node(reshape.domain, reshape.name, [scalar, to], outputs=[vector], name=vector.name)
     ir.convenience.replace_all_uses_with(parameter, vector, replace_graph_outputs=True)
-    if len(module.graph):
-        module.graph.insert_before(module.graph[0], made)
-    else:
-        module.graph.append(made)
+    insert_first(module.graph, made)
     return scalar
 
 

@@ -292,8 +292,7 @@ def _replace(node: ir.Node, constants: Sequence[Elements | None], module: Module
             continue
         if isinstance(elements, np.ndarray) and elements.dtype.kind not in _NUMBERS:
             continue
-        value = module.names.make_computed_constant(elements, output.name or node.op_type, node.inputs)
-        if value.graph is None:
-            module.names.graph.register_initializer(value)
+        made = module.names.make_computed_constant(elements, output.name or node.op_type, node.inputs)
+        value = module.names.register(made)
         for usage in tuple(output.uses()):  # a graph that yields it goes on to do so
             usage.node.replace_input_with(usage.idx, value)

@@ -128,9 +128,7 @@ def _read_anew(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Sc
     extents = [extent if isinstance(extent, int) else -1 for extent in codes.shape or ()]
     if codes.shape is None or extents.count(-1) > 1:
         raise RewriteError(f"{codes.name} is written by another scale or zero point than it is read by")
-    to = scope.make_constant(np.array(extents, np.int32), "shape")
-    if to.graph is None:
-        scope.graph.register_initializer(to)
+    to = scope.register(scope.make_constant(np.array(extents, np.int32), "shape"))
     made = ir.Node(spec.domain, spec.name, [codes, to], num_outputs=1)
     made.outputs[0].type, made.outputs[0].shape, made.outputs[0].meta[KEY] = codes.type, codes.shape, known
     scope.name_node(made, f"{codes.name}/codes")

@@ -124,10 +124,7 @@ def _move_attributes(
             elements = elements.astype(own.numpy() if own is not None else np.float32)
         elif parameter is not None and parameter.types and elements.dtype.kind == "i":
             elements = elements.astype(np.int64)
-        constant = names.make_constant(elements, now.operands[place].name)
-        if constant.graph is None:
-            names.graph.register_initializer(constant)
-        inputs[place] = constant
+        inputs[place] = names.register(names.make_constant(elements, now.operands[place].name))
     node.resize_inputs(len(inputs))
     for place, operand_value in enumerate(inputs):
         node.replace_input_with(place, operand_value)

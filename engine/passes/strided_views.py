@@ -22,9 +22,7 @@ def replace_strided_views(module: Module, known: KnownValues, samples: int) -> K
         shape = shapes.get(node.outputs[0]) if node.outputs else None
         if shape is None or _count_picked(node, module, known) <= samples:
             continue
-        to = module.names.make_constant(np.array(shape, np.int64), f"{node.name}/shape")
-        if to.graph is None:
-            module.graph.register_initializer(to)
+        to = module.names.register(module.names.make_constant(np.array(shape, np.int64), f"{node.name}/shape"))
         made = ir.Node(reshape.domain, reshape.name, [node.inputs[0], to], num_outputs=1)
         made.metadata_props.update(node.metadata_props)
         old, new = node.outputs[0], made.outputs[0]
