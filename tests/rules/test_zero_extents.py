@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import nnrewrite
 import numpy as np
 import pytest
+from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.frontends import tflite_reader
+from nnrewrite.fuzz.runtimes import read_bytes
+from nnrewrite.verify import Interpreter
 from nnrewrite.verify.runtime import Runtime
 
 from ..conversion.test_odd import FLOATS, Make
+from .text_models import write_model
 
 INTEGERS = "INT32"
 
@@ -106,3 +112,48 @@ def test_spectra_of_no_frames(single: Make, frames: list[int], length: int) -> N
     operands = {"x": (FLOATS, [None, None, 1, length]), "n": np.array([1, length], np.int32)}
     model = single("RFFT2D", operands, [("COMPLEX64", [None, None, 1, length // 2 + 1])])
     assert shapes(model, operands, {"x": [*frames, 1, length]}) == [(*frames, 1, length // 2 + 1, 2)]
+
+
+#: nodes that pick by i from the rows of x that the mask keeps, or by what overlaps no better row
+PICKS = {
+    "rows": "u = Identity(i) q = Gather<axis = 0>(p, u) y = Neg(q)",
+    "places": "u = Unsqueeze(i, one) q = GatherND(p, u) y = Neg(q)",
+    "elements": "e = Unsqueeze(i, one) u = Expand(e, wide) q = GatherElements<axis = 0>(p, u) y = Neg(q)",
+    "boxes": """limit = Constant<value_floats = [0.5]>() most = Constant<value_ints = [5]>()
+        ends = Constant<value_ints = [0, 1]>() b = Unsqueeze(p, zero) s = ReduceMax<axes = [1], keepdims = 0>(p)
+        c = Unsqueeze(s, ends) n = NonMaxSuppression(b, c, most, limit) t = Constant<value_ints = [2]>()
+        a = Gather<axis = 1>(n, t) u = Squeeze(a, one) q = Gather<axis = 0>(p, u) y = Neg(q)""",
+}  # fmt: skip
+
+
+def convert_picks(path: Path, picks: str) -> tuple[Path, bytes]:
+    """A model of ONNX that picks from rows of which a run finds any number, and what it becomes."""
+    constants = (
+        "zero = Constant<value_ints = [0]>() one = Constant<value_ints = [1]>() wide = Constant<value_ints = [1, 4]>()"
+    )
+    nodes = f"{constants} p = Compress<axis = 0>(x, mask) {picks}"
+    source = write_model(path / "m.onnx", 17, "y", nodes, "float[6, 4] x, bool[6] mask, int64[k] i")
+    return source, read_bytes(nnrewrite.rewrite(source, to="tflite").encoded)
+
+
+@pytest.mark.parametrize("kept", [[], [1, 4]])
+@pytest.mark.parametrize("picks", PICKS.values(), ids=PICKS)
+def test_what_is_picked_from_rows_that_a_run_may_not_find(
+    tmp_path: Path, interpreter: Interpreter, picks: str, kept: list[int]
+) -> None:
+    source, made = convert_picks(tmp_path, picks)
+    x = np.arange(24, dtype=np.float32).reshape(6, 4)
+    feeds = [x, np.isin(np.arange(6), kept), np.arange(-len(kept), 0)]
+    [expected] = Runtime(source.read_bytes()).run(feeds)
+    [[found]] = interpreter.run(made, [feeds])
+    assert expected.size == len(kept) * x.shape[1]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("picks", "remainders"), [("rows", 1), ("boxes", 0)])
+def test_boxes_that_are_found_are_numbered_from_the_first_on(
+    tmp_path: Path, catalogue: Catalogue, picks: str, remainders: int
+) -> None:
+    _, made = convert_picks(tmp_path, PICKS[picks])
+    graph = tflite_reader.read(made, catalogue).graph
+    assert sum(node.op_type == "FLOOR_MOD" for node in graph) == remainders
