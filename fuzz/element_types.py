@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from ..engine.dialects.onnx_schemas import find_schema
 from ..engine.dialects.operators import OperatorSpec
-from ..engine.expressions.functions import DTYPES
+from ..engine.expressions.functions import DTYPES, NARROW_FLOATS
 from ..verify.frames import Array
 from .choices import Choices
 
@@ -28,7 +28,7 @@ _INDEX = frozenset({"i16", "i32", "i64"})
 #: quantized types that values are drawn of; narrower ones are packed and hold weights only
 _QUANTIZED = frozenset({"qi8", "qu8", "qi16"})
 #: types that values are drawn of, whose elements take whole bytes and have numpy's own arithmetic
-_DRAWN = DTYPES.keys() - {"i4", "u4", "bf16"}
+_DRAWN = DTYPES.keys() - {"i4", "u4", "bf16", *NARROW_FLOATS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +195,22 @@ def fit_types(
     types = [name for name in kinds.list_types(position) if not name.startswith("q")] or ["i32"]
     if numbers.dtype.kind == "f" and numbers.size:  # an empty list says no type
         like = [name for _, dtype in given for name in ("f16", "f64") if opset is not None and DTYPES[name] == dtype]
-        return like[:1] or [name for name in types if name.startswith("f")] or ["f32"]
+        found = [name for name in types if name.startswith("f")] or _list_narrow_types(spec, position, opset)
+        return like[:1] or found or ["f32"]
     if numbers.dtype.kind in "bS":
         return ["bool" if numbers.dtype.kind == "b" else "string"]
     if opset is not None:
         return [name for name in list_schema_types(spec, position, opset, given) if can_hold(name, numbers)][:1]
     return [name for name in ("i32", "i64", "i16") if name in types] or types
+
+
+def _list_narrow_types(spec: OperatorSpec, position: int, opset: int | None) -> list[str]:
+    """The floating-point types of 8 and 4 bits that the schema of an ONNX operator admits for an operand."""
+    found = None if opset is None else find_schema(spec.name, opset, spec.domain)
+    if found is None or position >= len(found.inputs):
+        return []
+    said = found.inputs[position].types
+    return [name for name in NARROW_FLOATS if f"tensor({DTYPES[name].name.lower()})" in said]
 
 
 def cast_number(

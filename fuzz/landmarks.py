@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..engine.expressions.functions import DTYPES
+from ..engine.expressions.functions import DTYPES, NARROW_FLOATS
 from ..engine.syntax import tree
 from ..engine.syntax.tree_traversal import walk
 from ..verify.frames import Array
@@ -26,7 +26,7 @@ _SHARE = 0.4
 #: the function that asks for the rank of an operand
 _RANK = "rank"
 _MIRRORED = frozenset({"<", "<=", ">", ">=", "==", "!="})
-_DRAWN = DTYPES.keys() - {"string", "c64", "c128", "i4", "u4", "i2", "u2", "bf16"}
+_DRAWN = DTYPES.keys() - {"string", "c64", "c128", "i4", "u4", "i2", "u2", "bf16", *NARROW_FLOATS}
 
 
 T = TypeVar("T", str, float)

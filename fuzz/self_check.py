@@ -16,7 +16,7 @@ from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
 from ..engine.dialects.onnx_schemas import find_schema
 from ..engine.dialects.operators import Dialect
-from ..engine.expressions.functions import DTYPES
+from ..engine.expressions.functions import DTYPES, NARROW_FLOATS, SHORT
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.views import QUANTIZE
 from ..engine.passes.pass_list import convert_graph
@@ -45,6 +45,10 @@ _LAST = 27
 _NO_KERNEL = re.compile(r"Could not find an implementation for \w+\((?P<since>\d+)\)")
 
 
+class NoNumbers(Rejected):
+    """What the runtime would read or yield are numbers that it gives as bytes."""
+
+
 class SelfCheck:
     """One runtime alone, which runs the left side of a rule and what the rule makes of it: that of the dialect."""
 
@@ -59,14 +63,27 @@ class SelfCheck:
         for count in counts:
             try:
                 model = self.draft(step, count, opset)
+                self._require_numbers(step, count, opset)
                 arrays = run_model(model, feeds, seconds=_PATIENCE if step.graphs else None)
                 if max((array.size for array in arrays), default=0) > _MOST_ELEMENTS:
                     raise Rejected("a result has too many elements to compare")
                 self._require_ranks(step, arrays, opset)
                 return yield_arrays(step, arrays)
+            except NoNumbers:
+                raise
             except (Rejected, VerificationError) as error:
                 said = said or f"{error}"
         raise Rejected(said)
+
+    def _require_numbers(self, step: Step, count: int, opset: int) -> None:
+        """Raise NoNumbers where the runtime would yield or be given numbers as bytes."""
+        results = _describe(step, self._make_graph(step, count).node(0), opset)
+        read = [value.dtype for value in step.reads]
+        if any(
+            dtype is not None and SHORT.get(dtype) in NARROW_FLOATS
+            for dtype in (*read, *(dtype for dtype, _ in results))
+        ):
+            raise NoNumbers("the runtime takes and yields floating-point numbers of 8 bits as bytes")
 
     def _require_ranks(self, step: Step, arrays: Sequence[Array], opset: int) -> None:
         """Raise Rejected where the runtime makes results of other ranks than the standard says, as of no axes."""

@@ -14,7 +14,7 @@ import onnx.defs
 
 from ..engine.dialects.operators import Dialect
 from ..engine.dialects.ops_files import load
-from ..engine.expressions.functions import DTYPES
+from ..engine.expressions.functions import DTYPES, NARROW_FLOATS
 
 #: by operator, version and type variable, the types with a kernel; a variable that is not named may be of any type
 Rows: TypeAlias = Mapping[str, Mapping[int, Mapping[str, str]]]
@@ -28,7 +28,7 @@ _GIVEN = {"f16"}
 #: what the runtime says for no last version
 _OPEN = 2**31 - 1
 #: types that no rule widens, so that their lack is no news
-_IGNORED = {"i2", "u2", "i4", "u4", "c64", "c128"}
+_IGNORED = {"i2", "u2", "i4", "u4", "c64", "c128", *NARROW_FLOATS}
 
 
 def list_kernels() -> Rows:

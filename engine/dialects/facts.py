@@ -16,7 +16,7 @@ from .trial_facts import DialectTrials, Grid, Member, OperatorTrials
 #: what a number or a list of them counts of the axes of a tensor
 Counted = Literal["axis", "axes", "perm", "per_axis", "per_axis_pairs", "per_axis_rows"]
 #: element types that formats have and rules have no name for, and what stands for all
-OTHER_TYPES = frozenset({"any", "resource", "variant", "f8e4m3fn", "f8e5m2"})
+OTHER_TYPES = frozenset({"any", "resource", "variant"})
 
 
 #: version and type variable by version: the element types that there are kernels for

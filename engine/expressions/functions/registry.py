@@ -19,6 +19,11 @@ DTYPES: dict[str, ir.DataType] = {
     "f16": ir.DataType.FLOAT16,
     "bf16": ir.DataType.BFLOAT16,
     "f64": ir.DataType.DOUBLE,
+    "f8e4m3fn": ir.DataType.FLOAT8E4M3FN,
+    "f8e4m3fnuz": ir.DataType.FLOAT8E4M3FNUZ,
+    "f8e5m2": ir.DataType.FLOAT8E5M2,
+    "f8e5m2fnuz": ir.DataType.FLOAT8E5M2FNUZ,
+    "f4e2m1": ir.DataType.FLOAT4E2M1,
     "i2": ir.DataType.INT2,
     "i4": ir.DataType.INT4,
     "i8": ir.DataType.INT8,
@@ -36,6 +41,8 @@ DTYPES: dict[str, ir.DataType] = {
     "c128": ir.DataType.COMPLEX128,
     "string": ir.DataType.STRING,
 }
+#: those of them that kernels have no arithmetic for
+NARROW_FLOATS = ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1")
 SHORT = {dtype: name for name, dtype in DTYPES.items()}
 #: constants of the language; INT_MAX and INT_MIN are the ends that ONNX slices take for "to the end"
 CONSTANTS: dict[str, int | float] = {"INT_MAX": 2**63 - 1, "INT_MIN": -(2**63), "INFINITY": math.inf, "PI": math.pi}

@@ -119,7 +119,7 @@ def element_type(name: ElementType) -> int:
 @register
 def is_float(name: ElementType) -> bool:
     """Whether an element type is a floating-point type."""
-    return name in ("f16", "bf16", "f32", "f64")
+    return name[0] == "f" or name == "bf16"
 
 
 @register
@@ -131,7 +131,7 @@ def is_integer(name: ElementType) -> bool:
 @register
 def is_signed(name: ElementType) -> bool:
     """Whether an element type is a signed integer or a floating-point type."""
-    return name[0] in "if" or name == "bf16"
+    return name[0] == "i" or is_float(name)
 
 
 @register

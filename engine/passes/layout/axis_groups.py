@@ -228,14 +228,13 @@ def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) 
 def _align_broadcast(shapes: tuple[Extents | None, ...], ranks: tuple[int, ...]) -> Blocks:
     """Axes align at the last one; operands that are alike in all orders stay out of it."""
     rank = ranks[0]
-    if any(other != rank for other in ranks):
+    # Bits read as wider or narrower numbers have an axis less or more.
+    if any(other != rank for other in (*ranks, max(len(shape) for shape in shapes if shape is not None))):
         raise Opaque
     operands: dict[int, Side] = {}
     for position, shape in enumerate(shapes):
         if shape is None:
             continue
-        if len(shape) > rank:
-            raise Opaque
         if any(extent != 1 for extent in shape):
             missing = rank - len(shape)
             operands[position] = tuple((axis - missing,) if axis >= missing else () for axis in range(rank))

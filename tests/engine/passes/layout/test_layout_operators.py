@@ -20,7 +20,7 @@ from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.dialects.operators import OperatorSpec
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.packs import folders, headers, loader
-from nnrewrite.engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
+from nnrewrite.engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT, find_blocks
 from nnrewrite.engine.passes.layout.permute_weights import Tensors
 from nnrewrite.engine.passes.layout.placement import Layout
 from nnrewrite.engine.passes.layout.views import DEQUANTIZE, PERMUTE, QUANTIZE
@@ -418,3 +418,20 @@ class Plain(Tensors):
 
     def find_scaling(self, node: ir.Node) -> None:
         return None
+
+
+@pytest.mark.parametrize(("dtype", "extents", "moves"), [("INT32", [2, 3], True), ("INT8", [2, 3, 4], False)])
+def test_bits_that_are_read_as_other_numbers_keep_their_axes_where_these_are_as_wide(
+    dtype: str, extents: list[int], moves: bool
+) -> None:
+    spec = load().find_dialect("tflite").operators["BITCAST"]
+    x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2, 3]))
+    for source, result in ((x, (dtype, extents)), ((dtype, extents), x)):
+        values = [
+            one
+            if isinstance(one, ir.Value)
+            else ir.Value(name="y", type=ir.TensorType(ir.DataType[one[0]]), shape=ir.Shape(one[1]))
+            for one in (source, result)
+        ]
+        node = ir.Node("tflite", "BITCAST", [values[0]], outputs=[values[1]])
+        assert (find_blocks(node, spec) is not None) is moves
