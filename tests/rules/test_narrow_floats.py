@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ml_dtypes
+import nnrewrite
 import numpy as np
 import numpy.typing as npt
 import onnx
@@ -79,3 +80,22 @@ def test_what_yields_them_is_refused_by_their_name() -> None:
     nodes = [helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT8E5M2)]
     with pytest.raises(UnsupportedError, match="no kernel of TensorFlow Lite converts f8e5m2"):
         convert(make(nodes, {"x": np.zeros((2, 3), np.float32)}, ["y"]))
+
+
+@pytest.mark.parametrize(("opset", "last"), [(19, False), (21, True)])
+def test_bytes_are_moved_where_the_opset_can_move_them(opset: int, last: bool) -> None:
+    zero = np.zeros((), ml_dtypes.float8_e4m3fn)
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("QuantizeLinear", ["t", "scale", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["r"]),
+        helper.make_node("MatMul", ["x", "r"], ["y"]),
+    ]
+    x = np.resize(NUMBERS / NUMBERS.max(), (2, 3, 4))
+    model = make(nodes, {"x": x}, ["y"], {"scale": np.array(0.5, np.float32), "zero": zero}, opset)
+    made = nnrewrite.rewrite(model.SerializeToString()).model
+    onnx.checker.check_model(made, full_check=True)
+    found = [node.op_type for node in made.graph.node]
+    assert (found.index("QuantizeLinear") < found.index("Transpose")) is last
+    [expected], [computed] = (ReferenceEvaluator(one).run(None, {"x": x}) for one in (model, made))
+    np.testing.assert_array_equal(computed, expected)

@@ -72,7 +72,7 @@ class TensorViews:
     """
 
     __slots__ = (
-        *("_copies", "_permute", "_plain", "_specs"),
+        *("_copies", "_movable", "_permute", "_plain", "_specs"),
         *("all", "dialect", "graph", "of", "opset", "permutations", "views"),
     )
 
@@ -81,6 +81,8 @@ class TensorViews:
         self.graph, self.dialect, self.opset = graph, dialect, opset
         self._specs: dict[str, OperatorSpec | None] = {}
         self._permute = dialect.find_role(PERMUTE)
+        schema = dialect.find_role(PERMUTE, opset).schema
+        self._movable = frozenset() if schema is None else frozenset(schema.operands[0].types)
         self._plain: dict[ir.Node, Blocks | None] = {}
         #: permutations by what they permute and how
         self.permutations: dict[tuple[ir.Value, Order], ir.Value] = {}
@@ -107,8 +109,14 @@ class TensorViews:
     def find_plain_blocks(self, node: ir.Node) -> Blocks | None:
         """The blocks of a node as its operator alone has them, whatever reads its results."""
         if node not in self._plain:
-            self._plain[node] = find_blocks(node, self.find_spec(node)) if node.graph is self.graph else None
+            known = node.graph is self.graph and self._can_permute(node)
+            self._plain[node] = find_blocks(node, self.find_spec(node)) if known else None
         return self._plain[node]
+
+    def _can_permute(self, node: ir.Node) -> bool:
+        """Whether the opset has permutations of the types of all that a node reads and yields."""
+        values = (*node.inputs, *node.outputs)
+        return not self._movable or all(v is None or v.dtype is None or v.dtype in self._movable for v in values)
 
     def read_permutation(self, node: ir.Node) -> Order | None:
         """The permutation that a node does, None where it does something else."""
