@@ -80,6 +80,62 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
     "UNBIND_INT": {"restores": "STACK"},
     "LSTM_INPUT": {"ranks": {"result1": "input", "result2": "input"}},
 }
+#: operators that do to the parts of complex numbers what they do to real ones
+BY_PARTS = [
+    "ATLEAST_1D",
+    "ATLEAST_2D",
+    "ATLEAST_3D",
+    "CHUNK",
+    "CONTIGUOUS",
+    "CUMSUM",
+    "DIAG",
+    "DIAGONAL",
+    "DIAGONAL_COPY",
+    "DIAG_EMBED",
+    "EXPAND_AS",
+    "FFT_FFTSHIFT",
+    "FFT_IFFTSHIFT",
+    "FLIP",
+    "FLIPLR",
+    "FLIPUD",
+    "GATHER",
+    "HSPLIT_INT",
+    "LIFT_FRESH_COPY",
+    "MEAN",
+    "MEAN_DIM",
+    "MOVEAXIS_INT",
+    "MOVEAXIS_INTLIST",
+    "MOVEDIM_INT",
+    "MOVEDIM_INTLIST",
+    "MT",
+    "NARROW",
+    "NARROW_COPY",
+    "NUMPY_T",
+    "RAVEL",
+    "REPEAT",
+    "REPEAT_INTERLEAVE_SELF_INT",
+    "ROLL",
+    "ROT90",
+    "SPLIT_SIZES",
+    "SPLIT_TENSOR",
+    "SPLIT_WITH_SIZES",
+    "SQUEEZE",
+    "SQUEEZE_DIMS",
+    "SUM",
+    "SWAPAXES",
+    "SWAPDIMS",
+    "T",
+    "TAKE_ALONG_DIM",
+    "TENSOR_SPLIT_SECTIONS",
+    "TILE",
+    "TRACE",
+    "TRIL",
+    "TRIU",
+    "UNBIND_INT",
+    "UNFLATTEN_INT",
+    "UNFOLD",
+    "VSPLIT_INT",
+]
 #: operators that take graphs, whose arguments have no names in files: `over` the operands in order
 HIGHER_ORDER: Mapping[str, dict[str, Any]] = {
     "HIGHER_ORDER_COND": {
@@ -238,6 +294,8 @@ def _entries() -> dict[str, dict[str, Any]]:
         origins[name] = f"{schema.name}.{overload}"
         if f"{schema.name}.{overload}" in tagged[torch.Tag.core]:
             entry["traits"] = [*entry.get("traits", []), "core"]
+        if name in BY_PARTS:
+            entry["traits"] = [*entry.get("traits", []), "by_parts"]
         # those that draw numbers in training alone are deterministic where they are converted
         trains = any("drop" in one.name or "train" in one.name for one in schema.arguments)
         if f"{schema.name}.{overload}" in tagged[torch.Tag.nondeterministic_seeded] and not trains:

@@ -38,3 +38,12 @@ def split_complex(graph: ir.Graph) -> bool:
             array = value.const_value.numpy()
             value.const_value = ir.Tensor(np.stack([array.real, array.imag], axis=-1), name=value.name)
     return found
+
+
+def forget_pairs(graph: ir.Graph) -> None:
+    """Take pairs of real numbers for what they are, in a graph and in those of its nodes: rules have made them so."""
+    values = [*graph.inputs, *graph.initializers.values()]
+    for node in ir.traversal.RecursiveGraphIterator(graph):
+        values += node.outputs
+    for value in values:
+        value.meta.pop(PAIR, None)

@@ -15,6 +15,16 @@ def is_complex_node(node: ir.Node) -> bool:
     return any(is_complex(value) for value in (*node.inputs, *node.outputs) if value is not None)
 
 
+def take_part(node: ir.Node, root: ir.Node) -> bool:
+    """Give a node that does to real numbers what another does to complex ones the types of its parts; whether it is
+    one."""
+    if not any(map(is_complex, root.outputs)) or any(map(is_complex, node.inputs)):
+        return False
+    for output, old in zip(node.outputs, root.outputs, strict=False):
+        output.type, output.shape = old.type, None if old.shape is None else ir.Shape(old.shape[:-1])
+    return True
+
+
 def is_about_complex(rule: Rule) -> bool:
     """Whether a rule asks which values are complex; one that does not speaks of real numbers alone."""
     calls = (one for one in walk((rule.clauses, rule.templates)) if isinstance(one, tree.Call))

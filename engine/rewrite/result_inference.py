@@ -17,7 +17,8 @@ from ..base.names import Scope
 from ..base.startup import dataclass, replace
 from ..dialects.conversions import find_named_type
 from ..dialects.inference import SHAPE_DATA, Extents, make_shape, read_extents, update_extents
-from ..expressions.functions import DTYPES
+from ..expressions.functions import DTYPES, PAIR, is_complex
+from .apply import Outcome
 from .driver import Driver
 from .rules import RuleSet
 from .stages import LOWER, NORMALIZE
@@ -112,7 +113,8 @@ class ResultInference:
         names = Scope(graph)
         try:
             for stage in (NORMALIZE, LOWER):
-                Driver(graph, self._rules, stage, names).run()
+                outcome = Outcome(complex=any(is_complex(value) for value in copies))
+                Driver(graph, self._rules, stage, names, outcome=outcome).run()
         except RewriteError:
             return [_Result(dtype if place == 0 else None, None, None) for place in range(len(node.outputs))]
         return [_read_result(value, known) for value in graph.outputs]
@@ -149,7 +151,7 @@ def _describe(value: ir.Value) -> Any:
     """What rules may learn of an operand: its type and shape, and the elements where they are few."""
     tensor = value.const_value
     if tensor is None or not _may_tell_extents(value) or tensor.dtype == ir.DataType.STRING:
-        return value.dtype, read_extents(value)
+        return value.dtype, read_extents(value), is_complex(value)
     return value.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
 
 
@@ -157,6 +159,8 @@ def _copy(value: ir.Value, name: str, known: bool) -> ir.Value:
     """A value like another, with its elements where these are few, or all that is read is constant."""
     shape = read_extents(value)
     copy = ir.Value(name=name, type=value.type, shape=None if shape is None else make_shape(shape))
+    if is_complex(value):
+        copy.meta[PAIR] = True
     if known or _may_tell_extents(value):
         copy.const_value = value.const_value
         if TRAINED in value.meta:
