@@ -48,6 +48,7 @@ FUNCTIONS: dict[str, Function] = {
     "matrices": lambda x, y: (x @ y.mT) @ torch.bmm(y[None], x.T[None])[0],
     "vectors": lambda x, y: torch.outer(x @ y[0], y[1]) * torch.dot(x[0], y[0]),
     "einsum": lambda x, y: torch.einsum("ij,kj,lj->ikl", x, y, x) + torch.einsum("ij->ji", x)[:3, :3],
+    "einsum of integers": lambda x, y: torch.einsum("i,j->ij", torch.arange(3), y.real[0]),
     "tensordot": lambda x, y: torch.tensordot(x, y, dims=([1], [1])),
     "shifts": lambda x, y: torch.roll(x, 1, 1) + y.flip(1) + torch.fft.fftshift(x) + torch.fft.ifftshift(y, dim=-1),
     "padded": lambda x, y: torch.nn.functional.pad(x, (1, 2)) + torch.nn.functional.pad(y, (1, 2), value=3.0),
