@@ -79,11 +79,11 @@ def list_categories(pack: Pack) -> list[Category]:
 
 
 def _list_categories(dialect: Dialect, opsets: tuple[int, int]) -> list[Category]:
-    """Those of a dialect: of operators that files have, and that yield no codes of a scale of their own."""
+    """Those of a dialect: of operators that files of these opsets have, and that yield no codes of a scale of their
+    own."""
+    there = [spec for spec in dialect.operators.values() if dialect.find_operator(spec.name, opsets[1]) is not None]
     specs = [
-        spec
-        for spec in dialect.operators.values()
-        if dialect.schemas or not (FORM in spec.traits or spec.role in (QUANTIZE, DEQUANTIZE))
+        spec for spec in there if dialect.schemas or not (FORM in spec.traits or spec.role in (QUANTIZE, DEQUANTIZE))
     ]
     movable = [spec.name for spec in specs if spec.facts.layout in (TRANSPARENT, ATTRIBUTE)]
     along = [spec.name for spec in specs if spec.facts.letters or spec.facts.along or spec.facts.joins]
