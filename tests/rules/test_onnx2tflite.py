@@ -873,3 +873,31 @@ def test_rows_are_picked_from_each_sample_by_itself(interpreter: Interpreter) ->
     x, places = draw(2, 5, 3), np.array([[[4], [0]], [[1], [-1]]], np.int64)
     node = helper.make_node("GatherND", ["x", "places"], ["y"], batch_dims=1)
     agree(make([node], {"x": x, "places": places}, ["y"], free=True), {"x": x, "places": places}, interpreter)
+
+
+@pytest.mark.parametrize(
+    ("scale", "options", "said"),
+    [
+        ((4, 1, 1), {"axis": 0}, "the scale has 3 axes, where it can have one"),
+        ((4, 3), {"axis": 1, "block_size": 4}, "the scale does not have one number for each block of 4"),
+        ((2, 6), {"axis": 0, "block_size": 4}, "the scale does not have one number for each block of 4"),
+    ],
+)
+def test_scales_that_do_not_fit_what_they_scale_are_refused(
+    scale: Sequence[int], options: Mapping[str, int], said: str
+) -> None:
+    x, codes = draw(2, 4), np.ones((4, 6), np.int8)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["codes", "scale"], ["w"], **options),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    constants = {"codes": codes, "scale": np.full(scale, 0.5, np.float32)}
+    graph = helper.make_graph(
+        nodes,
+        "model",
+        [helper.make_tensor_value_info("x", FLOAT, x.shape)],
+        [helper.make_tensor_value_info("y", FLOAT, [2, 6])],
+        [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    with pytest.raises(UnsupportedError, match=said):
+        convert(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
