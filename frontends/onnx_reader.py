@@ -19,7 +19,7 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 from ..engine.base.constants import DECLARED
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
-from ..engine.dialects.extents import list_factors
+from ..engine.dialects.extents import list_scale_factors
 from ..engine.dialects.onnx_schemas import NEGATIVE_AXES, find_schema
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, leave_out_empty, map_called
 from ..engine.dialects.symbols import UNNAMED
@@ -250,7 +250,7 @@ def _is_misread(node: ir.Node, spec: OperatorSpec, opset: int) -> bool:
     """Whether onnx.shape_inference takes a node otherwise than runtimes: axes that are counted from the end where they
     were to be counted from the front, which it passes over, and factors of extents, which it multiplies in double
     precision."""
-    if any(factor != int(factor) for factor in list_factors(node, spec)):
+    if any(factor != int(factor) for factor in list_scale_factors(node, spec)):
         return True
     listing = (spec.facts.inserts, spec.facts.removes)
     names = [name for name in listing if name is not None and name in node.attributes]

@@ -20,7 +20,7 @@ from ..verify.interpreter import Interpreter
 from .elements import shift_digits, shift_half_step
 from .finding import End, Finding, Grids, Rejected
 from .runtimes import encode_case, read_bytes
-from .self_check import NoNumbers, SelfCheck, is_kernel_missing, yield_arrays
+from .self_check import NoNumpyType, SelfCheck, is_kernel_missing, yield_arrays
 from .sketch import Case, Step, Value
 
 #: what the interpreter says of a model that it takes, where a kernel does not take the numbers that it is then given
@@ -68,7 +68,7 @@ class ConversionCheck:
             step = self._runtime.settle(step, [last], types, grids, opset)
         except Rejected as refusal:
             asked = any(step.options.get(name) for name in step.operator.facts.fuzz.reference)
-            if not (asked or isinstance(refusal, NoNumbers) or is_kernel_missing(step, f"{refusal}")):
+            if not (asked or isinstance(refusal, NoNumpyType) or is_kernel_missing(step, f"{refusal}")):
                 raise
             step = self._evaluate(step, last, opset)
         if not all(value.content.size for value in step.results):

@@ -195,7 +195,7 @@ def fit_types(
     types = [name for name in kinds.list_types(position) if not name.startswith("q")] or ["i32"]
     if numbers.dtype.kind == "f" and numbers.size:  # an empty list says no type
         like = [name for _, dtype in given for name in ("f16", "f64") if opset is not None and DTYPES[name] == dtype]
-        found = [name for name in types if name.startswith("f")] or _list_narrow_types(spec, position, opset)
+        found = [name for name in types if name.startswith("f")] or _list_narrow_floats(spec, position, opset)
         return like[:1] or found or ["f32"]
     if numbers.dtype.kind in "bS":
         return ["bool" if numbers.dtype.kind == "b" else "string"]
@@ -204,7 +204,7 @@ def fit_types(
     return [name for name in ("i32", "i64", "i16") if name in types] or types
 
 
-def _list_narrow_types(spec: OperatorSpec, position: int, opset: int | None) -> list[str]:
+def _list_narrow_floats(spec: OperatorSpec, position: int, opset: int | None) -> list[str]:
     """The floating-point types of 8 and 4 bits that the schema of an ONNX operator admits for an operand."""
     found = None if opset is None else find_schema(spec.name, opset, spec.domain)
     if found is None or position >= len(found.inputs):

@@ -45,7 +45,7 @@ _LAST = 27
 _NO_KERNEL = re.compile(r"Could not find an implementation for \w+\((?P<since>\d+)\)")
 
 
-class NoNumbers(Rejected):
+class NoNumpyType(Rejected):
     """What the runtime would read or yield are numbers that it gives as bytes."""
 
 
@@ -63,27 +63,27 @@ class SelfCheck:
         for count in counts:
             try:
                 model = self.draft(step, count, opset)
-                self._require_numbers(step, count, opset)
+                self._require_numpy_types(step, count, opset)
                 arrays = run_model(model, feeds, seconds=_PATIENCE if step.graphs else None)
                 if max((array.size for array in arrays), default=0) > _MOST_ELEMENTS:
                     raise Rejected("a result has too many elements to compare")
                 self._require_ranks(step, arrays, opset)
                 return yield_arrays(step, arrays)
-            except NoNumbers:
+            except NoNumpyType:
                 raise
             except (Rejected, VerificationError) as error:
                 said = said or f"{error}"
         raise Rejected(said)
 
-    def _require_numbers(self, step: Step, count: int, opset: int) -> None:
-        """Raise NoNumbers where the runtime would yield or be given numbers as bytes."""
+    def _require_numpy_types(self, step: Step, count: int, opset: int) -> None:
+        """Raise NoNumpyType where the runtime would yield or be given numbers as bytes."""
         results = _describe(step, self._make_graph(step, count).node(0), opset)
         read = [value.dtype for value in step.reads]
         if any(
             dtype is not None and SHORT.get(dtype) in NARROW_FLOATS
             for dtype in (*read, *(dtype for dtype, _ in results))
         ):
-            raise NoNumbers("the runtime takes and yields floating-point numbers of 8 bits as bytes")
+            raise NoNumpyType("the runtime takes and yields floating-point numbers of 8 bits as bytes")
 
     def _require_ranks(self, step: Step, arrays: Sequence[Array], opset: int) -> None:
         """Raise Rejected where the runtime makes results of other ranks than the standard says, as of no axes."""

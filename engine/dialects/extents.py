@@ -124,7 +124,7 @@ def _join(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
 
 def _broadcast(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     """An axis is as long as in the operand or as asked for, whichever is not 1."""
-    wanted = _find_elements(node, spec, next(iter(spec.facts.extents)))
+    wanted = _find_operand_elements(node, spec, next(iter(spec.facts.extents)))
     whole = None if node.inputs[0] is None else read_extents(node.inputs[0])
     if wanted is None or whole is None:
         return shape
@@ -137,22 +137,22 @@ def _broadcast(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     return tuple(found)
 
 
-def _find_elements(node: ir.Node, spec: OperatorSpec, name: str) -> np.ndarray | None:
+def _find_operand_elements(node: ir.Node, spec: OperatorSpec, name: str) -> np.ndarray | None:
     """The elements of an operand as far as they are known; None where nothing is, or the operand is left out."""
     given, place = spec.list_inputs(node), spec.find_operand(name)
     return find_known_elements(given[place]) if place is not None and place < len(given) else None
 
 
-def list_factors(node: ir.Node, spec: OperatorSpec) -> Sequence[float]:
+def list_scale_factors(node: ir.Node, spec: OperatorSpec) -> Sequence[float]:
     """The numbers that extents of the first operand are multiplied by, where they are known; none where not."""
-    factors = _find_elements(node, spec, spec.facts.scaled_by[0]) if spec.facts.scaled_by else None
+    factors = _find_operand_elements(node, spec, spec.facts.scaled_by[0]) if spec.facts.scaled_by else None
     found = [] if factors is None else factors.ravel().tolist()
     return found if all(isinstance(one, int | float) and 0 < one < math.inf for one in found) else ()
 
 
 def _multiply_by_factors(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     """Products in single precision, as runtimes compute them: 1.4 times 5 is 7. onnx.shape_inference says 6."""
-    factors = list_factors(node, spec)
+    factors = list_scale_factors(node, spec)
     whole = read_extents(node.inputs[0]) if node.inputs[0] is not None else None
     listed = next((node.attributes[name] for name in spec.facts.scaled_by[1:] if name in node.attributes), None)
     if whole is None or len(whole) != len(shape):

@@ -217,7 +217,7 @@ class Samples:
         if spec.facts.span and self._follow_slice(node, spec, value):
             return True
         if spec.facts.frame:  # elements are picked and put among those of their own sample
-            self._check_counted_axes(node, spec, shape, self.places[value])
+            self._check_batch_axis(node, spec, shape, self.places[value])
             return True
         return bool(spec.facts.extents) and self._follow_sizes(node, spec, value, shape)
 
@@ -291,7 +291,7 @@ class Samples:
         tensor = self._constants.get((node, at))
         return at, None if tensor is None else tensor.numpy().ravel()
 
-    def _check_counted_axes(self, node: ir.Node, spec: OperatorSpec, shape: Shape, found: BatchAxis) -> None:
+    def _check_batch_axis(self, node: ir.Node, spec: OperatorSpec, shape: Shape, found: BatchAxis) -> None:
         """Raise BatchError where a node works along the axis of the samples."""
         for option in (name for name, kind in spec.facts.remap.items() if kind == "axis"):
             _, said = self._read(node, spec, option)
@@ -307,7 +307,7 @@ class Samples:
         first, found = read[0]
         if carriers[0][0] is node.inputs[0] and not spec.facts.along:
             # The axes of the first operand are counted: rows that samples choose from a table have no samples.
-            self._check_counted_axes(node, spec, first, found)
+            self._check_batch_axis(node, spec, first, found)
         try:
             inferred = complete(node, spec, infer(node, self._opset))
         except InferenceError as error:

@@ -28,7 +28,7 @@ from ..expressions.functions import DTYPES, EvaluationError
 from ..syntax import tree
 from ..syntax.tree_traversal import iterate_tails
 from .clone import Cloner
-from .complex_numbers import take_part
+from .complex_numbers import inherit_part_type
 from .operands import make_operands, split_attributes
 from .pattern import name_rest
 from .pattern_search import SEARCHED
@@ -381,7 +381,7 @@ class Builder:
     def _inherit(self, node: ir.Node) -> bool:
         """A rebuilt node has the type of that which it replaces, its shape where rules infer; whether it is one."""
         rebuilt = (node.domain, node.op_type) == (self._root.domain, self._root.op_type) and not any(find_bodies(node))
-        if rebuilt and not take_part(node, self._root):
+        if rebuilt and not inherit_part_type(node, self._root):
             for output, old in zip(node.outputs, self._root.outputs, strict=False):
                 output.type, output.shape = old.type, old.shape if self._settle is not None else None
                 output.meta.update(old.meta)

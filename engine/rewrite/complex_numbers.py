@@ -15,7 +15,7 @@ def is_complex_node(node: ir.Node) -> bool:
     return any(is_complex(value) for value in (*node.inputs, *node.outputs) if value is not None)
 
 
-def take_part(node: ir.Node, root: ir.Node) -> bool:
+def inherit_part_type(node: ir.Node, root: ir.Node) -> bool:
     """Give a node that does to real numbers what another does to complex ones the types of its parts; whether it is
     one."""
     if not any(map(is_complex, root.outputs)) or any(map(is_complex, node.inputs)):

@@ -111,9 +111,9 @@ class ResultInference:
         arguments = [value for value in copies if value.const_value is None]
         graph = ir.Graph(arguments, own.outputs, nodes=[own], initializers=constants, name="reference")
         names = Scope(graph)
+        outcome = Outcome(complex=any(map(is_complex, copies)))
         try:
             for stage in (NORMALIZE, LOWER):
-                outcome = Outcome(complex=any(is_complex(value) for value in copies))
                 Driver(graph, self._rules, stage, names, outcome=outcome).run()
         except RewriteError:
             return [_Result(dtype if place == 0 else None, None, None) for place in range(len(node.outputs))]
