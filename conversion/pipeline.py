@@ -25,7 +25,7 @@ from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.base.startup import dataclass, replace
 from ..engine.packs.headers import read_pair
 from ..engine.passes.base import Module, run_passes
-from ..engine.passes.complex import unmark_complex
+from ..engine.passes.complex import clear_complex_marks
 from ..engine.passes.layout import KEPT, LAYOUT, Interface
 from ..engine.passes.part import Part
 from ..engine.passes.pass_list import PassOptions, list_passes
@@ -195,7 +195,7 @@ def _run_step(subject: Subject, step: _Step, last: Module | None) -> Module:
     module = Module(subject.graph, rules, Scope(subject.graph), functions)
     if last is not None:
         if last.outcome.complex:
-            unmark_complex(subject.graph)
+            clear_complex_marks(subject.graph)
         outcome = replace(last.outcome, complex=False)
         module = replace(module, outcome=outcome, layouts=last.layouts, state=last.state, real=last.real)
     chosen = PassOptions(

@@ -110,7 +110,7 @@ def copy_graph(module: Module, graph: ir.Graph) -> Iterator[Module]:
             detach(node)
 
 
-def prepend_node(graph: ir.Graph, node: ir.Node) -> None:
+def insert_node_first(graph: ir.Graph, node: ir.Node) -> None:
     """Put a node in front of all others of a graph, which may have none."""
     if len(graph):
         graph.insert_before(graph[0], node)

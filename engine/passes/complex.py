@@ -40,7 +40,7 @@ def split_complex(graph: ir.Graph) -> bool:
     return found
 
 
-def unmark_complex(graph: ir.Graph) -> None:
+def clear_complex_marks(graph: ir.Graph) -> None:
     """Take pairs of real numbers for what they are, in a graph and in those of its nodes: rules have made them so."""
     values = [*graph.inputs, *graph.initializers.values()]
     for node in ir.traversal.RecursiveGraphIterator(graph):

@@ -19,7 +19,7 @@ from ..dialects.facts import OperatorFacts
 from ..dialects.operators import Dialect, OperatorSpec, get_option
 from ..dialects.opsets import BLOCKS, can_take, can_yield
 from ..rewrite.edits import remove_unused
-from .base import Module, Visit, prepend_node
+from .base import Module, Visit, insert_node_first
 from .operand_scales import find_channels, find_products, require_fit
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
@@ -228,7 +228,7 @@ class Inserter:
         codes.type, codes.shape, codes.name = value.type, value.shape, self._scope.make_name(f"{value.name}/codes")
         codes.meta.update(value.meta)
         ir.convenience.replace_all_uses_with(value, codes, replace_graph_outputs=True)
-        prepend_node(self._graph, node)
+        insert_node_first(self._graph, node)
         return made
 
     def insert_exits(self) -> None:
