@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import onnx.checker
 import onnx.shape_inference
@@ -11,6 +11,7 @@ import onnx_ir as ir
 from ..engine.base.errors import RewriteError
 from ..engine.dialects.onnx_schemas import find_schema
 from ..engine.dialects.operators import Dialect
+from ..engine.passes.output_names import name_outputs
 from ..engine.rewrite.profile import time_part
 from .stream import CONSTANTS, Encoded
 from .writers import Output
@@ -25,7 +26,7 @@ def encode(output: Output) -> Encoded:
     Raises RewriteError when onnx.checker with full shape inference does not accept it.
     """
     graph, dialect, origin = output.graph, output.dialect, output.origin
-    name_outputs(graph, output.names, dialect)
+    name_outputs(graph, dict(enumerate(output.names)), dialect)
     imports = {} if origin is None else dict(origin.graph.opset_imports)
     graph.opset_imports.clear()
     graph.opset_imports.update({**imports, dialect.domain: output.opset})
@@ -90,50 +91,6 @@ def _can_agree(found: ir.Shape | None, declared: ir.Shape | None) -> bool:
     return len(found) == len(declared) and all(
         a == b or not (isinstance(a, int) and isinstance(b, int)) for a, b in pairs
     )
-
-
-def name_outputs(graph: ir.Graph, names: Sequence[str], dialect: Dialect) -> None:
-    """Give the outputs their names; one that is another input, a constant or a repeat gets a node of its own."""
-    wanted = dict(zip(range(len(names)), names, strict=True))
-    seen: set[ir.Value] = set()
-    taken = {value.name: value for value in _list_values(graph)}
-    for position, name in wanted.items():
-        value = graph.outputs[position]
-        if value.name == name and value.is_graph_input() and value not in seen:
-            # The source passes an input on by its name, which no other value can have.
-            seen.add(value)
-            continue
-        if value.name != name or value in seen or value.producer() is None:
-            other = taken.get(name)
-            if value.producer() is not None and value not in seen and other is None:
-                value.name = name
-            else:
-                value = _copy(graph, value, dialect)
-                graph.outputs[position] = value
-                if other is not None and other is not value and other.name == name:
-                    other.name = _find_free_name(f"{name}_inner", taken)
-                    taken[other.name] = other
-                value.name = name
-            taken[name] = value
-        seen.add(value)
-
-
-def _copy(graph: ir.Graph, value: ir.Value, dialect: Dialect) -> ir.Value:
-    node = ir.Node(dialect.domain, dialect.find_role("copy").name, [value], num_outputs=1)
-    graph.append(node)
-    node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
-    return node.outputs[0]
-
-
-def _list_values(graph: ir.Graph) -> list[ir.Value]:
-    return [*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)]
-
-
-def _find_free_name(base: str, taken: dict[str | None, ir.Value]) -> str:
-    count = 1
-    while f"{base}_{count}" in taken:
-        count += 1
-    return f"{base}_{count}"
 
 
 def check(model: bytes, known: bool = False, given: bool = False) -> None:

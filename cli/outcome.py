@@ -103,9 +103,7 @@ def _verify(
     try:
         if options.inputs or options.outputs:
             from ..conversion.part_file import write_part
-            from ..verify.formats import find_format
 
-            find_format(source)  # what no runtime runs is told as such
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             asked = options.replace(member=job.member, signature=job.signature or options.signature)
             source, signature = write_part(job.source, asked, folder), None

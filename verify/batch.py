@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .frames import Array
-from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source
-from .reference import Reference
-from .signature import Signed
+from .interpreter import InterpreterError, Kernels, Signature, Source, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class BatchedWorker:
     It raises what its worker raises, and InterpreterError for a result that cannot be put together.
     """
 
-    worker: Interpreter | Signed | Reference
+    worker: Worker
     batch: Batch
 
     def describe(self, model: Source) -> Signature:

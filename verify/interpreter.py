@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -73,6 +73,18 @@ class Signature:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class Worker(Protocol):
+    """What runs originals; it raises InterpreterError where one does not run."""
+
+    def describe(self, model: Source) -> Signature:
+        """The inputs and outputs of a model."""
+
+    def run(
+        self, model: Source, samples: Sequence[Sequence[Array]], kernels: Kernels = Kernels.DEFAULT
+    ) -> list[list[Array]]:
+        """Run a model on samples and return the outputs of each."""
 
 
 def require(*packages: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -14,14 +15,15 @@ from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
 from .batch import BatchedWorker, find_batch
 from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance
-from .formats import INTERPRETED, REFERENCE, find_format
+from .formats import EXPORTED, INTERPRETED, ORIGINALS, REFERENCE, find_format
 from .frames import Array
 from .free_sizes import list_other_sizes
 from .inputs import draw
 from .interpreted import Interpreted
-from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor
+from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor, Worker
 from .low_bit_weights import ROUNDED
 from .perturbation import perturb_inputs, perturb_model
+from .pytorch import PyTorch
 from .reals import write_real_form
 from .reference import Reference
 from .runtime import Runtime
@@ -36,8 +38,6 @@ ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
 _PERTURBATIONS = 3
 #: what stands beside a comparison that rests on it
 SENSITIVE = "the original's results are off by as much where its numbers are rounded a little otherwise"
-
-Worker = Interpreter | Signed | Reference | BatchedWorker
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +93,25 @@ def compare_models(
     signature: str | None = None,
     precise: bool = False,
 ) -> Verification:
-    """Run a TFLite or ONNX model and the ONNX model made of it on the same inputs and compare every output.
+    """Run a model of TFLite, ONNX or PyTorch and the model made of it on the same inputs and compare every output.
 
     Both are paths, bytes or open files. What was ONNX before is run by ONNX Runtime, with its own optimizations and
-    without; free sizes are the first with which it runs, and others for one sample more. Where the ONNX model's
-    inputs have other extents the source's are resized, or it is called for each sample of a batch; where its interface
-    is real the source's codes are fed and compared as such. Where nothing is quantized any more, the source is computed
-    with real numbers as well, from its constants and inputs as they are quantized. Inputs are seeded ones, or `inputs`:
-    for each sample the arrays in the model's order. An output passes when it agrees with one of the interpreter's sets
-    of kernels, or is off by no more than twice what the first two differ by. `interpreter` is a worker to use and leave
-    running; `timeout` is in seconds for each run of a worker of our own. With a signature the source is called by it,
-    else its first graph is run. With `precise` products of bytes are kept from saturating where they do on this
-    processor, which tells mistakes of a model from what the processor makes of it.
+    without, and a program of PyTorch by torch, with oneDNN and without; free sizes are the first with which it runs,
+    and others for one sample more. Where the result's inputs have other extents the source's are resized, or it is
+    called for each sample of a batch; where its interface is real the source's codes are fed and compared as such.
+    Where nothing is quantized any more, the source is computed with real numbers as well, from its constants and inputs
+    as they are quantized. Inputs are seeded ones, or `inputs`: for each sample the arrays in the model's order; a
+    program of PyTorch that takes no seeded ones is run on those that it was exported with. An output passes when it
+    agrees with one of the interpreter's sets of kernels, or is off by no more than twice what the first two differ by.
+    `interpreter` is a worker to use and leave running; `timeout` is in seconds for each run of a worker of our own.
+    With a signature the source is called by it, else its first graph is run. With `precise` products of bytes are kept
+    from saturating where they do on this processor, which tells mistakes of a model from what the processor makes of
+    it.
     Raises VerificationError where one side does not run: that is no verdict.
     """
     source, target = accept(source), accept(target)
     with contextlib.ExitStack() as stack:
-        read, made = find_format(source), find_format(target)
+        read, made = find_format(source, ORIGINALS), find_format(target)
         own = interpreter
         if own is None and INTERPRETED in (read, made):
             own = stack.enter_context(Interpreter(timeout))
@@ -119,9 +121,11 @@ def compare_models(
             runtime = Interpreted(target, own)
         else:
             runtime = Runtime(target, precise=precise)
-        worker: Interpreter | Signed | Reference
+        worker: Worker
         if read == REFERENCE:
             worker = Reference([runtime.read_shape(name) for name in runtime.inputs])
+        elif read == EXPORTED:
+            worker = PyTorch()
         else:
             assert own is not None
             worker = own if signature is None else Signed(own, signature, runtime.inputs, runtime.outputs)
@@ -136,9 +140,7 @@ def compare_models(
         return replace(other, remarks=(*other.remarks, ROUNDED)) if other.passed else found
 
 
-def _compare_batches(
-    worker: Interpreter | Signed | Reference, source: Source, described: Signature, candidate: TargetModel
-) -> Verification:
+def _compare_batches(worker: Worker, source: Source, described: Signature, candidate: TargetModel) -> Verification:
     """Run both models and compare their outputs; an original that takes no such batch is called for each sample."""
     resized = resize_inputs(described, candidate.runtime)
     batch = find_batch(described, resized)
@@ -171,11 +173,16 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
     """Run both models on what inputs the original takes, and compare their outputs; raises as `compare_models` does."""
     runtime, seed = candidate.runtime, candidate.seed
     facade = Adapter(runtime, described)
-    draws = draw(described.inputs, seed, candidate.samples) if candidate.inputs is None else [candidate.inputs]
+    draws: Iterable[Sequence[Sequence[Array]]] = [candidate.inputs or ()]
+    if candidate.inputs is None:
+        draws = draw(described.inputs, seed, candidate.samples)
+        if isinstance(worker, PyTorch):  # which may assert more of its inputs than types tell
+            draws = itertools.chain(draws, [worker.read_example(source)])
     unquantized = False
     if runtime.unquantized:
         draws = [[facade.convert_inputs(sample) for sample in feeds] for feeds in draws]
-        quantized, source = source, write_real_form(source)
+        quantized = source
+        source = write_real_form(source) if find_format(source, ORIGINALS) == INTERPRETED else source
         unquantized = source is not quantized
         described = resize_inputs(worker.describe(source), runtime)
         facade = Adapter(runtime, described)
@@ -307,7 +314,7 @@ def _judge(
         spreads = _measure_spreads(signature, runs[Kernels.DEFAULT], runs[Kernels.OPTIMIZED])
         allowed = _compare_outputs(signature, runs[Kernels.DEFAULT], actual, Kernels.DEFAULT, spreads)
         best = _keep_passed(best, allowed)
-    if all(one.verdict.passed for one in best) or find_format(source) != REFERENCE:
+    if all(one.verdict.passed for one in best) or find_format(source, ORIGINALS) != REFERENCE:
         return best
     spreads = _measure_sensitivity(worker, source, signature, feeds, runs[first], first)
     allowed = _compare_outputs(signature, runs[first], actual, first, spreads)

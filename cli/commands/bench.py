@@ -139,14 +139,12 @@ def _convert(source: Path, rules: tuple[str, ...], target: str) -> bytes:
 
 
 def _read_inputs(path: Path, source: Path) -> list[Any]:
+    from ...verify.formats import find_worker
     from ...verify.interpreter import Interpreter
-    from ...verify.reference import Reference
     from .verify import read_inputs
 
-    if source.suffix == ".onnx":
-        return read_inputs(path, Reference(), source)[0]
     with Interpreter() as interpreter:
-        return read_inputs(path, interpreter, source)[0]
+        return read_inputs(path, find_worker(source, interpreter), source)[0]
 
 
 def _print_table(found: Benchmark, source: Path, threads: int) -> None:

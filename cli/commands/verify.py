@@ -16,8 +16,8 @@ from .explain import format_origin
 if TYPE_CHECKING:
     from ...verify import Interpreter, Verification
     from ...verify.frames import Array
+    from ...verify.interpreter import Worker
     from ...verify.layers import Step
-    from ...verify.reference import Reference
 
 _MODEL = flags.File(exists=True)
 
@@ -52,7 +52,7 @@ def command(
     per_layer: bool,
     as_json: bool,
 ) -> None:
-    """Run a model A and the model B made of it, each .tflite or .onnx, on the same inputs and compare their outputs.
+    """Run a model A, and the .tflite or .onnx model B made of it, on the same inputs and compare their outputs.
 
     For each output it shows the largest error, the same relative to the output's largest magnitude, and the mean
     relative error; in quantization steps (st) for quantized outputs. Top-10 is the share of the ten highest scores that
@@ -63,7 +63,7 @@ def command(
     from ...engine.base.errors import CallError, VerificationError
     from ...frontends.mapping import load
     from ...verify import Interpreter, compare_models
-    from ...verify.reference import Reference
+    from ...verify.formats import find_worker
     from ..json_documents import make_plain, show
     from ..result_documents import list_differences, make_verification_entry
 
@@ -73,8 +73,7 @@ def command(
         load(model)  # an empty file is told by its name
     try:
         with Interpreter() as interpreter:
-            described = Reference() if source.suffix == ".onnx" else interpreter
-            feeds = None if path is None else read_inputs(path, described, source)
+            feeds = None if path is None else read_inputs(path, find_worker(source, interpreter), source)
             verification = compare_models(source, target, seed, samples, feeds, interpreter)
             steps = _compare_layers(source, target, interpreter, seed, feeds) if per_layer else []
             # Whether it is that alone by which outputs differ is not said in JSON, and not looked for.
@@ -93,7 +92,7 @@ def command(
     ctx.exit(0 if verification.passed else 1)
 
 
-def read_inputs(path: Path, interpreter: Interpreter | Reference, model: Path) -> list[list[Array]]:
+def read_inputs(path: Path, worker: Worker, model: Path) -> list[list[Array]]:
     """Read samples of a model's inputs from a file of arrays, each named as its input is.
 
     An array with one more axis than the input holds a sample at each index of the first; all others count for every
@@ -103,7 +102,7 @@ def read_inputs(path: Path, interpreter: Interpreter | Reference, model: Path) -
 
     from ...engine.base.errors import VerificationError
 
-    tensors = interpreter.describe(model).inputs
+    tensors = worker.describe(model).inputs
     if not zipfile.is_zipfile(path):
         raise VerificationError(f"{path} is no file of arrays by name, such as numpy.savez writes")
     try:

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from ..base.startup import dataclass
 from .base import Module, Visit
+from .output_names import name_outputs
 from .variables import ASSIGN, INITIALIZE, READ, VARIABLE
 
 #: what names of state have behind them where a call ends
@@ -15,48 +16,59 @@ _ENDED = "_out"
 @dataclass(frozen=True, slots=True)
 class HoldState:
     """Find what a model is given of the call before, as pass `state` writes it where a dialect has no variables: an
-    input with a default and an output of its name with `_out` behind it, of one type."""
+    input with a default and an output of its name with `_out` behind it, of one type.
+
+    What an earlier step has made so is known, and has such names when it is written."""
 
     name, visits = "hold-state", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Let such inputs have no default, and note what it was, or where there are no variables note both ends."""
         graph, variables = module.graph, module.target.has_role(VARIABLE)
+        first = len(graph.outputs) - len(module.state)
+        name_outputs(graph, dict(enumerate(module.state.values(), first)), module.source)
         ended = {value.name: value for value in graph.outputs}
         for begun in graph.inputs:
             end = ended.get(f"{begun.name}{_ENDED}")
             if begun.const_value is not None and end is not None and end.dtype in (begun.dtype, None):
-                if not variables:
-                    module.state[begun.name or ""] = end.name or ""
-                    continue
-                graph.initializers.pop(begun.name or "", None)
-                module.kept[end.name or ""] = begun.const_value
-                begun.const_value = None
+                module.state[begun.name or ""] = end.name or ""
+                if variables:
+                    graph.initializers.pop(begun.name or "", None)
+                    module.kept[end.name or ""] = begun.const_value
+                    begun.const_value = None
 
 
 @dataclass(frozen=True, slots=True)
 class KeepState:
-    """Let a model keep what it yields for its next call in variables, which its first call fills."""
+    """Let a model keep what it yields for its next call in variables, which its first call fills; its outputs are to be
+    called `outputs`."""
 
+    outputs: tuple[str, ...]
     name, visits = "keep-state", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Change the main graph, whose inputs and outputs that state were are none any more."""
         graph = module.graph
         begins = {f"{value.name}{_ENDED}": value for value in graph.inputs}
-        kept = [(begins[end.name], end) for end in graph.outputs if end.name in module.kept and end.name in begins]
+        # Of outputs by their places, as the values there may be called otherwise.
+        names = (*self.outputs, *(end for end in module.state.values() if end not in self.outputs))
+        kept = {place: name for place, name in enumerate(names) if name in module.kept and name in begins}
         if not kept:
             return
         first = ir.Graph([], [], nodes=[], name="initial_state")
-        last = []
-        for begun, end in kept:
-            name, content = begun.name or "", module.kept[end.name or ""]
+        handles = {}
+        for place, called in kept.items():
+            begun = begins[called]
+            name = begun.name or ""
+            del module.state[name]
             graph.inputs.remove(begun)
-            initial = ir.Value(name=f"{name}/initial", type=begun.type, shape=begun.shape, const_value=content)
+            initial = ir.Value(
+                name=f"{name}/initial", type=begun.type, shape=begun.shape, const_value=module.kept[called]
+            )
             first.register_initializer(initial)
             handle = _make_handle(module, name)
             first.extend([handle, ir.Node(*_find_role(module, ASSIGN), [handle.outputs[0], initial], num_outputs=0)])
-            handle = _make_handle(module, name)
+            handles[place] = handle = _make_handle(module, name)
             read = ir.Node(*_find_role(module, READ), [handle.outputs[0]], num_outputs=1)
             value = read.outputs[0]
             value.name, value.type, value.shape = name, begun.type, begun.shape
@@ -64,9 +76,9 @@ class KeepState:
             begun.name = None
             ir.convenience.replace_all_uses_with(begun, value, replace_graph_outputs=True)
             _insert_first(graph, [handle, read])
-            last.append(ir.Node(*_find_role(module, ASSIGN), [handle.outputs[0], end], num_outputs=0))
-            graph.outputs.remove(end)
-        graph.extend(last)
+        for place in sorted(handles, reverse=True):
+            end = graph.outputs.pop(place)
+            graph.append(ir.Node(*_find_role(module, ASSIGN), [handles[place].outputs[0], end], num_outputs=0))
         spec = module.target.find_role(INITIALIZE)
         option = next(name for name, one in spec.options.items() if "subgraph" in one.type)
         _insert_first(graph, [ir.Node(spec.domain, spec.name, [], [ir.AttrGraph(option, first)], num_outputs=0)])

@@ -11,6 +11,7 @@ from ..base.startup import dataclass
 from ..dialects.operators import Dialect
 from ..rewrite.edits import remove_unused
 from .base import Module, Visit
+from .state import STATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,13 @@ class Part:
             begins = _find(graph, values, self.inputs)
             _require_types(begins)
             self._begin_at(graph, begins)
+        if STATE in graph.meta:
+            graph.meta[STATE] = _list_state(graph)
+        ended = [end for _, end in graph.meta.get(STATE, ())]
+        graph.outputs.extend(ended)
         remove_unused(graph)
+        for _ in ended:
+            graph.outputs.pop()
         if self.inputs:
             _drop_inputs(graph, self.inputs)
 
@@ -73,6 +80,25 @@ def _find(graph: ir.Graph, values: dict[str, ir.Value], names: Sequence[str]) ->
         if name not in values:
             raise CallError(f"the model has no value {name}{suggest_nearest(name, values)}")
     return [values[name] for name in names]
+
+
+def _list_state(graph: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
+    """The state that a reader found on which the outputs of a graph depend, now or in a later call."""
+    pairs: list[tuple[ir.Value, ir.Value]] = list(graph.meta[STATE])
+    needed: dict[ir.Value, ir.Value] = {}
+    work, seen = list(graph.outputs), set[ir.Value]()
+    while work:
+        value = work.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        node = value.producer()
+        work += [] if node is None else [one for one in node.inputs if one is not None]
+        for begun, ended in pairs:
+            if begun is value:
+                needed[begun] = ended
+                work.append(ended)
+    return list(needed.items())
 
 
 def _require_types(values: Sequence[ir.Value]) -> None:

@@ -128,7 +128,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), True),
         (IntegerKernels(), across and rules.target.has_role(QUANTIZE_BY)),
         (CommonSubexpressions(), across and rules.target.has_role(QUANTIZE_BY)),  # of codes as well
-        (KeepState(), across and rules.target.has_role(VARIABLE)),
+        (KeepState(options.outputs), across and rules.target.has_role(VARIABLE)),
         (Sweep(), not across),
         (Sort(), True),
         (Closures(), rules.target.facts.closed),

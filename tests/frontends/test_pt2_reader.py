@@ -116,6 +116,22 @@ def test_a_buffer_that_is_written_to_is_an_input_and_an_output() -> None:
     np.testing.assert_array_equal(run(model, [x, np.full(3, 4, np.float32)])[-1], np.full(3, 5))
 
 
+@pytest.mark.slow
+def test_a_buffer_that_is_written_to_is_a_variable_of_tensorflow_lite() -> None:
+    found = nnrewrite.rewrite(FOLDER / "views.pt2", to="tflite")
+    assert len(found.graph.inputs) == 1 and len(found.graph.outputs) == 3
+    assert {"CALL_ONCE", "READ_VARIABLE", "ASSIGN_VARIABLE"} <= {*found.report.target_operators}
+
+
+def test_a_part_has_the_state_that_it_needs() -> None:
+    names = [one.name for one in nnrewrite.convert(FOLDER / "views.pt2").graph.output]
+    part = nnrewrite.convert(FOLDER / "views.pt2", outputs=(names[0],))
+    assert [one.name for one in part.graph.input] == ["x"] and [one.name for one in part.graph.output] == names[:1]
+    kept = nnrewrite.convert(FOLDER / "views.pt2", outputs=("add_",))
+    assert [one.name for one in kept.graph.input] == ["x", "count"]
+    assert [one.name for one in kept.graph.output] == ["add_", "count_out"]
+
+
 def test_state_that_stays_inside_is_no_input() -> None:
     model = nnrewrite.convert(FOLDER / "views.pt2", state="internal")
     assert len(model.graph.input) == 1

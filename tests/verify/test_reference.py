@@ -63,10 +63,10 @@ def test_a_result_of_tensorflow_lite_is_run_by_the_interpreter(tmp_path: Path) -
     assert not compare_models(model("Abs", [1, 4]), tmp_path / "net.tflite").passed
 
 
-def test_what_neither_runtime_runs_is_told(tmp_path: Path) -> None:
+def test_results_are_of_a_format_that_runs(tmp_path: Path) -> None:
     (tmp_path / "net.pt2").write_bytes(b"PK\x03\x04")
     with pytest.raises(VerificationError, match="neither an ONNX nor a TensorFlow Lite model"):
-        compare_models(tmp_path / "net.pt2", model("Relu", [4]))
+        compare_models(model("Relu", [4]), tmp_path / "net.pt2")
 
 
 def _write_sum(batch: int | str) -> bytes:

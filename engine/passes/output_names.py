@@ -1,0 +1,53 @@
+"""Names of outputs: those that a graph is to have for them, by values of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from ..dialects.operators import Dialect
+
+
+def name_outputs(graph: ir.Graph, wanted: Mapping[int, str], dialect: Dialect) -> None:
+    """Give outputs their names, by their places; one that is another input, a constant or a repeat gets a node of its
+    own."""
+    seen = {value for place, value in enumerate(graph.outputs) if place not in wanted}
+    taken = {value.name: value for value in _list_values(graph)}
+    for position, name in wanted.items():
+        value = graph.outputs[position]
+        if value.name == name and value.is_graph_input() and value not in seen:
+            # The source passes an input on by its name, which no other value can have.
+            seen.add(value)
+            continue
+        if value.name != name or value in seen or value.producer() is None:
+            other = taken.get(name)
+            if value.producer() is not None and value not in seen and other is None:
+                value.name = name
+            else:
+                value = _copy(graph, value, dialect)
+                graph.outputs[position] = value
+                if other is not None and other is not value and other.name == name:
+                    other.name = _find_free_name(f"{name}_inner", taken)
+                    taken[other.name] = other
+                value.name = name
+            taken[name] = value
+        seen.add(value)
+
+
+def _copy(graph: ir.Graph, value: ir.Value, dialect: Dialect) -> ir.Value:
+    node = ir.Node(dialect.domain, dialect.find_role("copy").name, [value], num_outputs=1)
+    graph.append(node)
+    node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+    return node.outputs[0]
+
+
+def _list_values(graph: ir.Graph) -> list[ir.Value]:
+    return [*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)]
+
+
+def _find_free_name(base: str, taken: dict[str | None, ir.Value]) -> str:
+    count = 1
+    while f"{base}_{count}" in taken:
+        count += 1
+    return f"{base}_{count}"

@@ -1,0 +1,164 @@
+"""Programs of PyTorch as originals, run by torch."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import nnrewrite
+import numpy as np
+import pytest
+from nnrewrite.engine.base.errors import VerificationError
+from nnrewrite.frontends.source import accept
+from nnrewrite.verify import Interpreter, Kernels, compare_models
+from nnrewrite.verify.pytorch import PyTorch
+
+PROGRAMS = Path(__file__).parent.parent / "frontends" / "pt2"
+NAMES = ["views", "loops", "recurrent", "attention", "codes", "figures", "waves", "waves_core", "image", "image_core"]
+
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="torch is not installed: `make test-torch` has it"
+)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="torch is installed here")
+def test_where_torch_is_missing_that_is_said() -> None:
+    model = nnrewrite.convert(PROGRAMS / "views.pt2").SerializeToString()
+    with pytest.raises(VerificationError, match="run by torch, which is not installed: pip install torch"):
+        compare_models(PROGRAMS / "views.pt2", model)
+
+
+def export(module: Any, *inputs: Any, **options: Any) -> Any:
+    """A module as a program; its buffers begin as they are."""
+    import torch
+
+    return torch.export.export(module.eval(), inputs, **options)
+
+
+def make_module(forward: Any) -> Any:
+    """A module that calls a function."""
+    import torch
+
+    class Module(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, *inputs: Any) -> Any:
+            return forward(*inputs)
+
+    return Module()
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, Any]:
+    """Programs by their names, as torch saves them."""
+    from ..frontends.pt2_programs import make_programs
+
+    return {name: accept(make()[0]) for name, make in make_programs().items()}
+
+
+@needs_torch
+@pytest.mark.torch
+@pytest.mark.parametrize("to", ["onnx", "tflite"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_agrees_with_what_is_made_of_it(programs: dict[str, Any], name: str, to: str, tmp_path: Path) -> None:
+    nnrewrite.rewrite(programs[name], to=to).save(tmp_path / f"net.{to}")
+    assert compare_models(programs[name], tmp_path / f"net.{to}").passed
+
+
+@needs_torch
+@pytest.mark.torch
+def test_another_function_differs() -> None:
+    import torch
+
+    x = torch.ones(2, 3)
+    model = nnrewrite.convert(export(make_module(torch.sin), x)).SerializeToString()
+    assert compare_models(export(make_module(torch.sin), x), model).passed
+    assert not compare_models(export(make_module(torch.cos), x), model).passed
+
+
+@needs_torch
+@pytest.mark.torch
+def test_sizes_numbers_and_forms_are_called_as_exported() -> None:
+    import torch
+
+    def compute(x: Any, pair: Any, times: int, kind: str) -> Any:
+        scaled = x * times if kind == "times" else x
+        return {"scaled": scaled, "rest": [pair["a"] + 1, x.shape[0], None]}
+
+    free = ({0: torch.export.Dim("batch")}, {"a": None}, torch.export.Dim.DYNAMIC, None)
+    program = export(
+        make_module(compute),
+        torch.ones(2, 3),
+        {"a": torch.ones(4, dtype=torch.int64)},
+        5,
+        "times",
+        dynamic_shapes=(free,),
+    )
+    found = compare_models(program, nnrewrite.convert(program).SerializeToString())
+    assert found.passed and [one.name for one in found.comparisons][2] == "sym_size_int_1"
+
+
+@needs_torch
+@pytest.mark.torch
+def test_complex_results_are_pairs() -> None:
+    import torch
+
+    program = export(make_module(lambda x: torch.fft.rfft(x).conj()), torch.ones(2, 8))
+    found = compare_models(program, nnrewrite.convert(program).SerializeToString())
+    assert found.passed and found.comparisons[0].shape == (2, 5, 2)
+
+
+@needs_torch
+@pytest.mark.torch
+def test_buffers_begin_anew_with_each_sample(programs: dict[str, Any]) -> None:
+    runs = PyTorch().run(programs["views"], [[np.load(PROGRAMS / "views.npz")["input_0"]]] * 2)
+    for one, other in zip(*runs, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@needs_torch
+@pytest.mark.torch
+def test_buffers_are_variables_of_tensorflow_lite(tmp_path: Path) -> None:
+    import torch
+
+    class Count(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.full((3,), 4.0))
+
+        def forward(self, x: Any) -> Any:
+            self.count.add_(1)
+            return x, x + self.count, self.count
+
+    program = export(Count(), torch.ones(3))
+    nnrewrite.rewrite(program, to="tflite").save(tmp_path / "net.tflite")
+    assert compare_models(program, tmp_path / "net.tflite").passed
+    with Interpreter() as interpreter:
+        steps = interpreter.run(tmp_path / "net.tflite", [[np.ones(3, np.float32)]] * 2, keep=True)
+    assert [[result[0] for result in step] for step in steps] == [[1, 6, 5], [1, 7, 6]]
+
+
+@needs_torch
+@pytest.mark.torch
+def test_inputs_that_a_program_asserts_are_those_of_its_example() -> None:
+    import torch
+
+    def compute(x: Any) -> Any:
+        torch._assert(x.shape[0] == 2, "two")
+        torch.ops.aten._assert_async.msg((x > 5).all(), "five at least")
+        return x - 5
+
+    program = export(make_module(compute), torch.full((2, 3), 6.0))
+    model = nnrewrite.convert(export(make_module(lambda x: x - 5), torch.full((2, 3), 6.0))).SerializeToString()
+    found = compare_models(program, model)
+    assert found.passed and found.comparisons[0].low == 1.0
+
+
+@needs_torch
+@pytest.mark.torch
+def test_what_torch_cannot_load_or_run_is_told(programs: dict[str, Any]) -> None:
+    with pytest.raises(VerificationError, match="torch cannot load the program"):
+        PyTorch().describe(b"PK\x03\x04")
+    with pytest.raises(VerificationError, match="torch fails to run the program"):
+        PyTorch().run(programs["views"], [[np.zeros((1, 1), np.float32)]])
+    with pytest.raises(VerificationError, match="torch has no other kernels"):
+        PyTorch().run(programs["views"], [], Kernels.REFERENCE)

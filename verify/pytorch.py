@@ -1,0 +1,170 @@
+"""Programs of PyTorch as originals: torch in the place of the interpreter."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..engine.base.errors import VerificationError
+from .frames import Array
+from .interpreter import InterpreterError, Kernels, Signature, Source, Tensor
+
+
+@dataclass(slots=True, eq=False)
+class PyTorch:
+    """torch, asked as the interpreter is: what a program's inputs and outputs are, and what it computes.
+
+    Its sets of kernels are torch as it is, and without oneDNN, which sums in another order. Raises VerificationError
+    where torch is not installed.
+    """
+
+    _loaded: dict[str | bytes, _Program] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if importlib.util.find_spec("torch") is None:
+            raise VerificationError("a program of PyTorch is run by torch, which is not installed: pip install torch")
+
+    def describe(self, model: Source) -> Signature:
+        """Read the inputs and outputs of a program; raises InterpreterError where torch cannot load it.
+
+        Sizes that are free are those of the example that it was exported with.
+        """
+        return self._load(model).signature
+
+    def run(
+        self, model: Source, samples: Sequence[Sequence[Array]], kernels: Kernels = Kernels.DEFAULT
+    ) -> list[list[Array]]:
+        """Run a program on samples and return the outputs of each, its buffers as they are in the file for each.
+
+        Raises InterpreterError where it does not run.
+        """
+        import torch
+
+        if kernels is Kernels.REFERENCE:
+            raise InterpreterError("torch has no other kernels")
+        program = self._load(model)
+        without = torch.backends.mkldnn.flags(enabled=False)
+        try:
+            with _discard_warnings(), torch.no_grad(), without if kernels is Kernels.OPTIMIZED else _discard_warnings():
+                return [program.run(sample) for sample in samples]
+        except Exception as error:  # of any kind: what a program asserts of its inputs is one of them
+            raise InterpreterError(f"torch fails to run the program: {_format_error(error)}") from error
+
+    def read_example(self, model: Source) -> list[list[Array]]:
+        """The sample that a program was exported with; none where it was saved without."""
+        return self._load(model).examples
+
+    def _load(self, model: Source) -> _Program:
+        key = model if isinstance(model, bytes) else os.fspath(model)
+        if key not in self._loaded:
+            import torch
+
+            try:
+                with _discard_warnings():
+                    self._loaded[key] = _Program(torch.export.load(io.BytesIO(key) if isinstance(key, bytes) else key))
+            except Exception as error:  # of any kind, as classes of others load what they saved
+                raise InterpreterError(f"torch cannot load the program: {_format_error(error)}") from error
+        return self._loaded[key]
+
+
+class _Program:
+    """An exported program that torch has loaded."""
+
+    def __init__(self, program: Any) -> None:
+        import torch
+        from torch.utils import _pytree as pytree
+
+        values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+        module = program.module()
+        self._module, self._form = module, program.call_spec.in_spec
+        self._kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
+        entries = [spec.arg for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
+        results = [spec.arg for spec in program.graph_signature.output_specs if spec.kind.name in _YIELDED]
+        # What is no tensor and no size is a part of the program, which is called with it all the same.
+        self._leaves = [getattr(entry, "value", None) for entry in entries]
+        asked = [place for place, entry in enumerate(entries) if not hasattr(entry, "value")]
+        self._places = [(place, isinstance(values[entries[place].name], torch.Tensor)) for place in asked]
+        given = program.example_inputs and pytree.tree_leaves(program.example_inputs)
+        self.examples = [[_convert_output(given[place]) for place in asked]] if given else []
+        self.signature = Signature(
+            tuple(_describe_tensor(entries[place].name, values[entries[place].name]) for place in asked),
+            tuple(
+                _describe_tensor(result.name, getattr(result, "value", values.get(result.name)))
+                for result in results
+                if getattr(result, "value", result) is not None
+            ),
+        )
+
+    def run(self, sample: Sequence[Array]) -> list[Array]:
+        """Run it on one sample, its buffers as they were saved."""
+        from torch.utils import _pytree as pytree
+
+        for buffer, begun in self._kept:
+            buffer.copy_(begun)
+        leaves = list(self._leaves)
+        for (place, is_tensor), array in zip(self._places, sample, strict=True):
+            leaves[place] = _convert_input(array) if is_tensor else array.item()
+        arguments, named = pytree.tree_unflatten(leaves, self._form)
+        found = pytree.tree_leaves(self._module(*arguments, **named))
+        return [_convert_output(one) for one in found if one is not None]
+
+
+#: the kinds of results that a caller sees
+_YIELDED = ("USER_OUTPUT", "LOSS_OUTPUT")
+
+
+@contextlib.contextmanager
+def _discard_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _describe_tensor(name: str, value: Any) -> Tensor:
+    """An input or output, from what torch knows of it without running the program; what is no tensor has no axes."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        kind = {bool: "bool", torch.SymBool: "bool", float: "float32", torch.SymFloat: "float32"}
+        return Tensor(name, kind.get(type(value), "int64"), (), ())
+    extents = [getattr(getattr(extent, "node", None), "hint", extent) for extent in value.shape]
+    free = [not isinstance(extent, int) for extent in value.shape]
+    shape = tuple(extent if isinstance(extent, int) else 1 for extent in extents)
+    return Tensor(
+        name,
+        f"{value.dtype}".removeprefix("torch."),
+        shape,
+        tuple(-1 if unknown else extent for unknown, extent in zip(free, shape, strict=True)),
+    )
+
+
+def _convert_input(array: Array) -> Any:
+    """An array as a tensor of its own, which the program may write to."""
+    import torch
+
+    return torch.from_numpy(np.array(array))
+
+
+def _convert_output(result: Any) -> Array:
+    """A result as an array: complex numbers are pairs of real ones, as converted, and numpy has no bfloat16."""
+    import torch
+
+    if not isinstance(result, torch.Tensor):
+        return np.asarray(result, np.float32 if isinstance(result, float) else None)
+    if result.is_complex():
+        result = torch.view_as_real(result.resolve_conj())
+    if result.dtype is torch.bfloat16:
+        result = result.float()
+    return np.array(result.resolve_neg().numpy())
+
+
+def _format_error(error: Exception) -> str:
+    return f"{' '.join(f'{error}'.split()):.500}"
