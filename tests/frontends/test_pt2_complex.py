@@ -66,6 +66,18 @@ FUNCTIONS: dict[str, Function] = {
     "transform cut off": lambda x, y: torch.fft.irfftn(torch.stack([x, y]), s=(2, 5), dim=(1, 2), norm="ortho"),
     "transform filled up": lambda x, y: torch.fft.irfft2(torch.stack([x, y]), s=(5, 6)),
     "hermitian": lambda x, y: torch.fft.hfft(x) + torch.fft.hfft(y, n=6, norm="forward"),
+    "hermitian of planes": lambda x, y: torch.fft.hfft2(x, s=(3, 5)) + torch.fft.hfftn(y, (3, 5), (0, 1), "ortho"),
+    "half of an inverse": lambda x, y: torch.fft.ihfft(x.real) + torch.fft.ihfft2(y.imag)
+    + torch.fft.ihfftn(x.imag, norm="ortho"),
+    "transforms of integers": lambda x, y: torch.fft.fft(x.real.int()) + torch.fft.ihfft((y.real > 0).int(), n=6),
+    "layers": lambda x, y: torch.nn.functional.linear(x, y, y[:, 0]) + torch.nn.functional.linear(x, y),
+    "put": lambda x, y: x.index_add(0, torch.tensor([0, 2]), y[:2]) + x.index_copy(1, torch.tensor([3]), y[:, :1])
+    + torch.scatter(x, 1, torch.tensor([[1], [0], [3]]), y) + x.scatter_add(0, torch.tensor([[0, 1, 0, 1]]), y),
+    "stacked": lambda x, y: torch.hstack([x, y]) + torch.vstack([x, y]).view(3, 8)
+    + torch.block_diag(x[0], y[0]).reshape(2, 8)[:1],
+    "broadcast": lambda x, y: sum(torch.broadcast_tensors(x[:1], y)) + x[:, :1] * y[:1]
+    + sum(torch.meshgrid(x[:, 0], y[0], indexing="ij")),
+    "shapes of others": lambda x, y: x.view_as(y) + x.t().reshape_as(y) + x.expand_as(y) + x[:1].broadcast_to(3, 4),
 }  # fmt: skip
 
 

@@ -313,3 +313,49 @@ def test_random_numbers_are_distributed_as_torchs(free: bool) -> None:
         assert abs(found.mean() - wanted.mean()) <= 9 * spread
         assert abs(found.std() - wanted.std()) <= 18 * spread
         assert found.min() >= wanted.min() - wanted.std() and found.max() <= wanted.max() + 5 * wanted.std()
+
+
+class Derived(torch.nn.Module):  # type: ignore[misc]
+    """Slopes by differences, runs of equal elements, and numbers of a range that is not of whole ones."""
+
+    def forward(self, x: Any) -> Any:
+        runs, places, counts = torch.unique_consecutive(x.round(), return_inverse=True, return_counts=True)
+        return (
+            *torch.gradient(x, edge_order=2),
+            torch.gradient(x, spacing=0.5, dim=1)[0],
+            *torch.gradient(x, spacing=(0.5, 2.0), dim=(0, 1)),
+            runs,
+            places,
+            counts,
+            torch.arange(0.1, -7.9, -4.0, dtype=torch.int64),
+        )
+
+
+def test_slopes_and_runs_are_torchs() -> None:
+    x = torch.randn(4, 5)
+    model = nnrewrite.convert(torch.export.export(Derived(), (x,)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for found, wanted in zip(session.run(None, {"x": x.numpy()}), Derived()(x), strict=True):
+        assert found.dtype == wanted.numpy().dtype
+        np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-5, atol=1e-6)
+
+
+class Joined(torch.nn.Module):  # type: ignore[misc]
+    """Numbers of half precision that are joined where they meet, and a normalization with its statistics."""
+
+    def forward(self, x: Any, at: Any) -> Any:
+        return (
+            x.index_add(0, at, x[:2]),
+            x.scatter_add(1, at[None, :], x),
+            x.scatter_reduce(1, at[None, :], x, "amax"),
+            torch.ops.aten.native_layer_norm(x, [5], None, None, 1e-5)[1],
+        )
+
+
+def test_numbers_of_half_precision_are_joined() -> None:
+    x, at = torch.randn(4, 5).half(), torch.tensor([2, 2])
+    model = nnrewrite.convert(torch.export.export(Joined(), (x, at)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for found, wanted in zip(session.run(None, {"x": x.numpy(), "at": at.numpy()}), Joined()(x, at), strict=True):
+        assert found.dtype == wanted.numpy().dtype
+        np.testing.assert_allclose(found, wanted.numpy(), rtol=2e-3, atol=2e-3)
