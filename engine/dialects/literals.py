@@ -42,6 +42,8 @@ def make_array(
 ) -> np.ndarray[Any, Any]:
     """A compile-time value as an array of the element type that the operand takes.
 
+    An array of the type that is `bound` keeps it, also where no kernel has it: others compute in a wider one.
+
     Raises EvaluationError for what is no number, and for integers that the element type does not hold.
     """
     if isinstance(operand, list) and any(isinstance(convert_to_python(item), list | type(None)) for item in operand):
@@ -51,7 +53,7 @@ def make_array(
     if isinstance(operand, np.ndarray):
         own = ir.DataType.from_numpy(operand.dtype) if operand.dtype != np.object_ else ir.DataType.STRING
         wanted = bound if bound is not None and bound in allowed else own
-        if allowed and wanted not in allowed:
+        if allowed and wanted not in allowed and own != bound:
             wanted = allowed[0]
         return operand if wanted == own else _cast_exactly(operand, wanted, name)
     array = np.asarray(operand)

@@ -34,7 +34,7 @@ from .pattern import name_rest
 from .pattern_search import SEARCHED
 from .replacement import MalformedError
 from .rules import Settle
-from .subgraphs import Body, count_yielded, detach, detach_bodies, find_bodies, generalize, stack_types
+from .subgraphs import Body, count_yielded, detach, detach_bodies, find_bodies, generalize, make_slice, stack_types
 from .variadics import assign_places
 
 
@@ -146,11 +146,14 @@ class Builder:
         """Build the graph that is an attribute of an operator; its parameters stand for the operator's operands.
 
         Parameters without an operand have the types that ops.yaml gives the operator's graph; where it says `slices`,
-        the last operands, as many as that option counts, are given to the graph slice by slice along their first axis.
+        the last operands, as many as that option counts, are given to the graph slice by slice.
         """
         spec = self._find_spec(operator)
         slices = options.get(spec.facts.slices or "", 0)
-        operands = [*operands[: len(operands) - slices], *map(self._make_slice, operands[len(operands) - slices :])]
+        axes, whole = options.get(spec.facts.slice_axes or "", [0] * slices), len(operands) - slices
+        name = self._scope.make_constant
+        read = [one if type(one) is ir.Value else name(np.asarray(one), "sequence") for one in operands[whole:]]
+        operands = [*operands[:whole], *map(make_slice, read, axes)]
         old = Cloner(frame.values.get(SEARCHED, ()), self._scope, expression.span)
         values = dict(frame.values)
         inputs = self._declare_inputs(expression, operands, spec.facts.parameters.get(option, ()), values, old)
@@ -208,11 +211,6 @@ class Builder:
         results = [old.find_value(value) for value in results]
         self.nodes += old.nodes
         return self._yield_outputs(results)
-
-    def _make_slice(self, operand: Any) -> ir.Value:
-        """A value like a slice of an operand, or of a constant, along its first axis."""
-        value = operand if isinstance(operand, ir.Value) else self._scope.make_constant(np.asarray(operand), "sequence")
-        return ir.Value(type=value.type, shape=None if value.shape is None else ir.Shape(value.shape[1:]))
 
     def _make_parameter(self, operand: Any, kind: str | None) -> ir.Value:
         name = self._scope.make_name("parameter")
@@ -365,6 +363,8 @@ class Builder:
         if not found.results:  # ops.yaml does not say which results are of the type of an operand
             back = {DTYPES[wider[variable]]: own[variable] for variable in wider}
             kept = not spec.facts.yields
+            if kept and len(back) == len(results) == 1 and results[0].type is None:
+                results[0].type = ir.TensorType(*back)
             return [
                 self._convert(value, back[t]) if kept and (t := value.dtype) in back else value for value in results
             ]

@@ -202,6 +202,12 @@ def count_slices(node: ir.Node, spec: OperatorSpec) -> int | None:
     return None if counted is None else counted.as_int()
 
 
+def make_slice(value: ir.Value, axis: int) -> ir.Value:
+    """A value like a slice of another along an axis."""
+    extents = None if value.shape is None else [*value.shape[:axis], *value.shape[axis:][1:]]
+    return ir.Value(type=value.type, shape=None if extents is None else ir.Shape(extents))
+
+
 def read_axes(node: ir.Node, option: str | None, count: int) -> list[int]:
     """The axes that an option of a node lists; as many zeros as it would have to list where it is not given."""
     given = node.attributes.get(option or "")

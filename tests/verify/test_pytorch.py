@@ -162,3 +162,16 @@ def test_what_torch_cannot_load_or_run_is_told(programs: dict[str, Any]) -> None
         PyTorch().run(programs["views"], [[np.zeros((1, 1), np.float32)]])
     with pytest.raises(VerificationError, match="torch has no other kernels"):
         PyTorch().run(programs["views"], [], Kernels.REFERENCE)
+
+
+@needs_torch
+@pytest.mark.torch
+@pytest.mark.parametrize("to", ["onnx", "tflite"])
+@pytest.mark.parametrize("kind", ["float32", "float64", "uint8"])
+def test_a_loop_along_any_axis_keeps_the_type_of_what_it_collects(kind: str, to: str, tmp_path: Path) -> None:
+    import torch
+
+    x = (torch.rand(3, 4, 2) * 9).to(getattr(torch, kind))
+    program = export(make_module(lambda x: tuple(torch.cummax(x, 1))), x)
+    nnrewrite.rewrite(program, to=to).save(tmp_path / f"net.{to}")
+    assert compare_models(program, tmp_path / f"net.{to}").passed
