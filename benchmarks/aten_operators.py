@@ -80,6 +80,20 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
     "UNBIND_INT": {"restores": "STACK"},
     "LSTM_INPUT": {"ranks": {"result1": "input", "result2": "input"}},
 }
+#: operators whose third operand is added to products of the first two
+BILINEAR = [
+    "CONV1D",
+    "CONV1D_PADDING",
+    "CONV2D",
+    "CONV2D_PADDING",
+    "CONV3D",
+    "CONV3D_PADDING",
+    "CONVOLUTION",
+    "CONV_TRANSPOSE1D",
+    "CONV_TRANSPOSE2D_INPUT",
+    "CONV_TRANSPOSE3D_INPUT",
+    "LINEAR",
+]
 #: operators that do to the parts of complex numbers what they do to real ones
 BY_PARTS = [
     "ALIAS_COPY",
@@ -359,6 +373,8 @@ def _entries() -> dict[str, dict[str, Any]]:
             entry["traits"] = [*entry.get("traits", []), "core"]
         if name in BY_PARTS:
             entry["traits"] = [*entry.get("traits", []), "by_parts"]
+        if name in BILINEAR:
+            entry["traits"] = [*entry.get("traits", []), "bilinear"]
         # those that draw numbers in training alone are deterministic where they are converted
         trains = any("drop" in one.name or "train" in one.name for one in schema.arguments)
         if f"{schema.name}.{overload}" in tagged[torch.Tag.nondeterministic_seeded] and not trains:

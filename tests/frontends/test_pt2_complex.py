@@ -71,6 +71,8 @@ FUNCTIONS: dict[str, Function] = {
     + torch.fft.ihfftn(x.imag, norm="ortho"),
     "transforms of integers": lambda x, y: torch.fft.fft(x.real.int()) + torch.fft.ihfft((y.real > 0).int(), n=6),
     "layers": lambda x, y: torch.nn.functional.linear(x, y, y[:, 0]) + torch.nn.functional.linear(x, y),
+    "convolutions": lambda x, y: torch.nn.functional.conv1d(x, y[:2, :3].reshape(2, 3, 1), y[:2, 3], padding=1)
+    + torch.nn.functional.conv_transpose1d(x, y.t()[:, :2].reshape(4, 2, 1)[:3], padding=0)[:, :1],
     "put": lambda x, y: x.index_add(0, torch.tensor([0, 2]), y[:2]) + x.index_copy(1, torch.tensor([3]), y[:, :1])
     + torch.scatter(x, 1, torch.tensor([[1], [0], [3]]), y) + x.scatter_add(0, torch.tensor([[0, 1, 0, 1]]), y),
     "stacked": lambda x, y: torch.hstack([x, y]) + torch.vstack([x, y]).view(3, 8)

@@ -372,3 +372,30 @@ def test_pixels_of_bytes_are_rounded(mode: str) -> None:
     [found] = session.run(None, {"x": x.numpy()})
     # torch goes along one axis after the other, with weights of 16 bits, and has bytes in between
     assert found.dtype == np.uint8 and np.abs(found.astype(int) - Resized()(x).numpy()).max() <= 1
+
+
+CELLS = {
+    "tanh": torch.nn.RNNCell(3, 4),
+    "relu": torch.nn.RNNCell(3, 4, nonlinearity="relu", bias=False),
+    "gru": torch.nn.GRUCell(3, 4),
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_are_torchs(name: str) -> None:
+    x, h = torch.randn(2, 3), torch.randn(2, 4)
+    model = nnrewrite.convert(torch.export.export(CELLS[name], (x, h)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    [found] = session.run(None, {"input": x.numpy(), "hx": h.numpy()})
+    np.testing.assert_allclose(found, CELLS[name](x, h).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("layers", "batch_first"), [(1, False), (2, True)])
+def test_projected_layers_go_both_ways(layers: int, batch_first: bool) -> None:
+    module = torch.nn.LSTM(3, 5, layers, batch_first=batch_first, bidirectional=True, proj_size=2)
+    x = torch.randn(4, 6, 3)
+    model = nnrewrite.convert(torch.export.export(module, (x,)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    found, (y, states) = session.run(None, {"input": x.numpy()}), module(x)
+    for one, wanted in zip(found, (y, *states), strict=True):
+        np.testing.assert_allclose(one, wanted.detach().numpy(), rtol=1e-4, atol=1e-5)
