@@ -9,6 +9,7 @@ import onnx.checker
 import onnx.shape_inference
 from onnx import version_converter
 
+from ..engine.dialects.operators import Dialect
 from .onnx_graphs import OVERRIDABLE, fix_defaults
 
 #: the attributes by which operators said, before opset 7, along which axis their second operand is repeated
@@ -26,7 +27,7 @@ class ConversionError(Exception):
     """A model that cannot be brought to another opset, in the words of onnx's converter."""
 
 
-def convert(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
+def convert(model: onnx.ModelProto, opset: int, dialect: Dialect) -> onnx.ModelProto:
     """The same model at a later opset. Types of inputs and outputs stay as they are declared.
 
     Raises ConversionError where the converter has no way.
@@ -40,7 +41,7 @@ def convert(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         for extent in value.type.tensor_type.shape.dim:
             extent.dim_value = extent.dim_value or 1  # the converter takes none that is free
     try:
-        _write_axes(fixed.graph, _infer_ranks(fixed))
+        _write_axes(fixed.graph, _infer_ranks(fixed), dialect.find_role("extend").name)
         made = version_converter.convert_version(fixed, opset)
     except _FAILURES as error:
         raise ConversionError(f"{error}") from error
@@ -60,28 +61,37 @@ def _infer_ranks(model: onnx.ModelProto) -> Mapping[str, int]:
     return ranks | {tensor.name: len(tensor.dims) for tensor in graph.initializer}
 
 
-def _write_axes(graph: onnx.GraphProto, ranks: Mapping[str, int]) -> None:
-    """Give constants that are repeated along other axes than the last all of their axes, as later opsets have them.
+def _write_axes(graph: onnx.GraphProto, ranks: Mapping[str, int], extend: str) -> None:
+    """Give what is repeated along other axes than the last all of its axes, as later opsets have them; what is not
+    constant by the operator `extend`.
 
-    The converter does so itself, with as many axes behind as the first operand has more, whatever the axis is.
+    The converter does so itself for constants, with as many axes behind as the first operand has more, whatever the
+    axis is.
     """
     constants = {tensor.name: tensor for tensor in graph.initializer}
     constants |= {
         node.output[0]: one.t for node in graph.node if not node.input for one in node.attribute if one.t.dims
     }
-    for node in graph.node:
+    for place, node in reversed([*enumerate(graph.node)]):
         given = {one.name: one.i for one in node.attribute if one.type == onnx.AttributeProto.INT}
         if not given.get(_REPEATED) or _AXIS not in given:
             continue
         first, second = node.input
         rank, constant = ranks.get(first), constants.get(second)
-        if rank is None or constant is None:
+        own = ranks.get(second) if constant is None else len(constant.dims)
+        if rank is None or own is None:
             what = f"operand {second} of {node.name or node.op_type} is repeated along axis {given[_AXIS]}"
-            raise ValueError(f"{what}, and not constant, or nothing says along how many axes")
-        wide = graph.initializer.add()
-        wide.CopyFrom(constant)
-        wide.name = node.input[1] = f"{node.output[0]}/{second}"
-        wide.dims.extend([1] * (rank - given[_AXIS] % rank - len(constant.dims)))
+            raise ValueError(f"{what}, and nothing says along how many axes")
+        more = rank - given[_AXIS] % rank - own
+        if constant is not None:
+            wide = graph.initializer.add()
+            wide.CopyFrom(constant)
+            wide.name = node.input[1] = f"{node.output[0]}/{second}"
+            wide.dims.extend([1] * more)
+        elif more:
+            node.input[1] = f"{node.output[0]}/{second}"
+            view = onnx.helper.make_node(extend, [second], [node.input[1]], axes=[*range(own, own + more)])
+            graph.node.insert(place, view)
         kept = [one for one in node.attribute if one.name not in (_REPEATED, _AXIS)]
         del node.attribute[:]
         node.attribute.extend(kept)

@@ -70,7 +70,7 @@ def read(
     with pause_collection():
         proto = _parse(data, name)
         if 0 < (opset := _find_opset(proto)) < _FIRST:
-            data = _convert_to_first(data, name, opset)
+            data = _convert_to_first(data, name, opset, catalogue.find_dialect("onnx"))
             proto = _parse(data, name)
         try:
             files = TensorFiles(name, data, folder)
@@ -111,12 +111,12 @@ def _find_opset(proto: onnx.ModelProto) -> int:
     return next((one.version for one in proto.opset_import if one.domain in _STANDARD), 0)
 
 
-def _convert_to_first(data: memoryview, name: str, opset: int) -> memoryview:
+def _convert_to_first(data: memoryview, name: str, opset: int, dialect: Dialect) -> memoryview:
     """A model of an opset before the first that rules know, brought there; raises ModelError where that has no way."""
     from .onnx_converter import ConversionError, convert  # few models are so old
 
     try:
-        return memoryview(convert(onnx.ModelProto.FromString(bytes(data)), _FIRST).SerializeToString())
+        return memoryview(convert(onnx.ModelProto.FromString(bytes(data)), _FIRST, dialect).SerializeToString())
     except (ConversionError, DecodeError) as error:
         why = f"which cannot be brought to opset {_FIRST}: {_explain_error(error)}"
         raise ModelError(f"{name}: the model is of opset {opset}, {why}") from error

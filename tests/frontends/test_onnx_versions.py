@@ -198,3 +198,18 @@ def test_sizes_that_follow_from_the_inputs_are_known_and_weights_stay_as_they_ar
     x = np.random.default_rng(1).standard_normal((3, 160)).astype(np.float32)
     want, got = (onnxruntime.InferenceSession(one.SerializeToString()).run(None, {"x": x}) for one in (model, adapted))
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((3,), 1), ((2, 3), 0), ((4,), 2), ((2,), 0)])
+def test_operands_that_were_repeated_along_an_axis_have_all_axes(shape: tuple[int, ...], axis: int) -> None:
+    extents = ", ".join(map(str, shape))
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 3, opset_import: ["": 6]>
+        net (float[2, 3, 4] x, float[{extents}] b) => (float[2, 3, 4] y)
+        {{ y = Add<broadcast = 1, axis = {axis}>(x, b) }}"""
+    )
+    x, b = np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    [found] = onnxruntime.InferenceSession(convert(model.SerializeToString()).SerializeToString()).run(
+        None, {"x": x, "b": b}
+    )
+    np.testing.assert_array_equal(found, x + b.reshape(*[1] * axis, *shape, *[1] * (3 - axis - len(shape))))
