@@ -1,8 +1,10 @@
 """Try rules on the samples of PyTorch's own tests: each is exported, converted, run in ONNX Runtime and compared.
 
     python -m nnrewrite.benchmarks.torch_samples [--only NAME ...] [--most 6] [--decomposed] [--core] [--failures]
+        [--type float32] [--tflite]
 
-Prints for each operator how many samples are right, different, refused, and not run by ONNX Runtime, whether it is one
+--tflite converts to TensorFlow Lite, run by its interpreter; there 64-bit integers may have become narrower.
+Prints for each operator how many samples are right, different, refused, and not run by the runtime, whether it is one
 of torch's core operators, and the totals; with --failures only those with a sample that is not right, and the first
 reasons. --core leaves out programs with an operator that is not core: with --decomposed, what core ATen consists of.
 """
@@ -10,20 +12,26 @@ reasons. --core leaves out programs with an operator that is not core: with --de
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import logging
 import re
+import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import nnrewrite
 import numpy as np
-import onnxruntime
 import torch
+from nnrewrite.engine.base.errors import VerificationError
+from nnrewrite.verify import Interpreter, Runtime
+from nnrewrite.verify.interpreted import Interpreted
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree
+
+Run = Callable[[bytes, list[Any]], list[Any]]
 
 #: how far results may lie apart, of the largest number among them
 TOLERANCE = 1e-4
@@ -59,12 +67,16 @@ def main() -> None:
     parser.add_argument("--decomposed", action="store_true")
     parser.add_argument("--core", action="store_true")
     parser.add_argument("--failures", action="store_true")
+    parser.add_argument("--type", default="float32")
+    parser.add_argument("--tflite", action="store_true")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
     core = list_core()
     totals: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-    infos = [info for info in op_db if torch.float32 in info.dtypes and not RANDOM.search(info.name)]
+    kind = getattr(torch, asked.type)
+    run = run_tflite if asked.tflite else run_onnx
+    infos = [info for info in op_db if kind in info.dtypes and not RANDOM.search(info.name)]
     print(f"{'operator':48s} {'core':4s} {' '.join(f'{one:>9s}' for one in OUTCOMES)}")
     for info in infos[asked.first : asked.last]:
         name = f"{info.name}{info.variant_test_name and '.' + info.variant_test_name}"
@@ -72,10 +84,10 @@ def main() -> None:
             continue
         found: Counter[str] = Counter()
         reasons: Counter[str] = Counter()
-        for program, tensors, expected in list_programs(info, asked.most, asked.decomposed):
+        for program, tensors, expected in list_programs(info, kind, asked.most, asked.decomposed):
             if asked.core and not is_core(program):
                 continue
-            outcome, reason = judge(program, tensors, expected)
+            outcome, reason = judge(program, tensors, expected, run)
             found[outcome] += 1
             if reason:
                 reasons[f"{outcome}: {reason}"] += 1
@@ -109,11 +121,13 @@ def list_core() -> set[str]:
     }
 
 
-def list_programs(info: Any, most: int, decomposed: bool) -> Iterator[tuple[Any, list[torch.Tensor], list[Any]]]:
+def list_programs(
+    info: Any, kind: torch.dtype, most: int, decomposed: bool
+) -> Iterator[tuple[Any, list[torch.Tensor], list[Any]]]:
     """The samples of an operator that can be exported, each with its tensors and torch's results."""
     torch.manual_seed(0)
     try:
-        samples = list(info.sample_inputs("cpu", torch.float32, requires_grad=False))
+        samples = list(info.sample_inputs("cpu", kind, requires_grad=False))
     except Exception:  # samples that this machine cannot make
         return
     step = max(1, len(samples) // most)
@@ -138,24 +152,42 @@ def is_core(program: Any) -> bool:
     return all(torch.Tag.core in getattr(target, "tags", ()) or target.__module__ == "_operator" for target in called)
 
 
-def judge(program: Any, tensors: list[torch.Tensor], expected: list[Any]) -> tuple[str, str]:
+def judge(program: Any, tensors: list[torch.Tensor], expected: list[Any], run: Run) -> tuple[str, str]:
     """The outcome of a sample, and why it is not right."""
     stream = io.BytesIO()
     torch.export.save(program, stream)
+    arrays = [np.array(as_array(one), order="C") for one in tensors]
     try:
-        model = nnrewrite.convert(stream.getvalue())
+        results = run(stream.getvalue(), arrays)
     except nnrewrite.RewriteError as error:
-        return "refused", " ".join(f"{error}".split())
-    try:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-        names = [one.name for one in session.get_inputs()]
-        feeds = {name: np.array(as_array(one), order="C") for name, one in zip(names, tensors, strict=False)}
-        results = session.run(None, feeds)
-    except Exception as error:
-        return "not run", " ".join(f"{error}".split())
-    return compare(results, expected)
+        ran = isinstance(error, VerificationError)
+        return "not run" if ran else "refused", " ".join(f"{error}".split())
+    wanted = [as_array(one) if isinstance(one, torch.Tensor) else np.asarray(one) for one in expected]
+    return compare([narrow(*pair) for pair in zip(results, wanted, strict=False)], expected)
+
+
+def run_onnx(program: bytes, arrays: list[Any]) -> list[Any]:
+    """What ONNX Runtime makes of the ONNX model of a program."""
+    return Runtime(nnrewrite.convert(program).SerializeToString()).run(arrays)
+
+
+def run_tflite(program: bytes, arrays: list[Any]) -> list[Any]:
+    """What the interpreter makes of the TensorFlow Lite model of a program."""
+    with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
+        nnrewrite.rewrite(program, to="tflite").save(file.name)
+        return Interpreted(file.name, interpreter()).run(arrays)
+
+
+@functools.cache
+def interpreter() -> Interpreter:
+    """One interpreter for all samples."""
+    return Interpreter()
+
+
+def narrow(found: Any, wanted: Any) -> Any:
+    """An integer result in the type that it is to have, where its own is narrower."""
+    kinds = found.dtype.kind + wanted.dtype.kind
+    return found.astype(wanted.dtype) if kinds in ("ii", "uu") else found
 
 
 def compare(results: list[Any], expected: list[Any]) -> tuple[str, str]:
@@ -181,6 +213,7 @@ def compare(results: list[Any], expected: list[Any]) -> tuple[str, str]:
 def as_array(tensor: torch.Tensor) -> Any:
     """A tensor as an array; a complex one as pairs of real numbers."""
     whole = tensor.detach().resolve_conj()
+    whole = whole.float() if whole.dtype is torch.bfloat16 else whole  # which numpy has not
     return (torch.view_as_real(whole) if whole.is_complex() else whole).numpy()
 
 
