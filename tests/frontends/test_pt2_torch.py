@@ -9,6 +9,7 @@ import nnrewrite
 import numpy as np
 import onnxruntime
 import pytest
+from nnrewrite.verify import compare_models
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make test-torch` has it")
 pytestmark = pytest.mark.torch
@@ -399,3 +400,30 @@ def test_projected_layers_go_both_ways(layers: int, batch_first: bool) -> None:
     found, (y, states) = session.run(None, {"input": x.numpy()}), module(x)
     for one, wanted in zip(found, (y, *states), strict=True):
         np.testing.assert_allclose(one, wanted.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+OF_FREE_EXTENTS = {
+    "chunks": (lambda x: tuple(x.chunk(3, 1)), (2, 7, 3), (0, 1)),
+    "gates": (lambda x: torch.nn.functional.glu(x, 1), (2, 6, 3), (0, 1)),
+    "unpooled": (
+        lambda x: torch.nn.functional.max_unpool2d(
+            *torch.nn.functional.max_pool2d(x, 2, return_indices=True), 2, output_size=x.shape[2:]
+        ),
+        (2, 3, 8, 6),
+        (0, 2, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_FREE_EXTENTS)
+def test_parts_of_free_extents_are_torchs(name: str) -> None:
+    function, shape, free = OF_FREE_EXTENTS[name]
+
+    class Parts(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return function(x)
+
+    sizes = dict.fromkeys(free, torch.export.Dim.AUTO)
+    program = torch.export.export(Parts(), (torch.randn(shape),), dynamic_shapes=(sizes,))
+    found = compare_models(program, nnrewrite.convert(program).SerializeToString())
+    assert found.passed and found.samples > 0
