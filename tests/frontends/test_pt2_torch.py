@@ -403,6 +403,10 @@ def test_projected_layers_go_both_ways(layers: int, batch_first: bool) -> None:
 
 
 OF_FREE_EXTENTS = {
+    "shuffled": (lambda x: torch.nn.functional.channel_shuffle(x, 3), (2, 6, 3, 4), (0, 2)),
+    "diagonals": (lambda x: (x.diagonal(1, 1, 2), torch.diag_embed(x, 1), x.diagonal(-1, 2, 1)), (2, 3, 4), (0,)),
+    "splits": (lambda x: (*x.hsplit(2), *x.dsplit([1, 3])), (2, 4, 5), (0,)),
+    "inverted": (lambda x: (torch.linalg.inv_ex(x)[0], torch.fft.fftshift(x, dim=1)), (2, 3, 3), (0,)),
     "chunks": (lambda x: tuple(x.chunk(3, 1)), (2, 7, 3), (0, 1)),
     "gates": (lambda x: torch.nn.functional.glu(x, 1), (2, 6, 3), (0, 1)),
     "unpooled": (
@@ -426,4 +430,5 @@ def test_parts_of_free_extents_are_torchs(name: str) -> None:
     sizes = dict.fromkeys(free, torch.export.Dim.AUTO)
     program = torch.export.export(Parts(), (torch.randn(shape),), dynamic_shapes=(sizes,))
     found = compare_models(program, nnrewrite.convert(program).SerializeToString())
-    assert found.passed and found.samples > 0
+    # the last of three chunks has another size as the others have, which other sizes may not have
+    assert found.passed and found.samples == (1 if name == "chunks" else 2)
