@@ -58,7 +58,7 @@ class PyTorch:
         except Exception as error:  # of any kind: what a program asserts of its inputs is one of them
             raise InterpreterError(f"torch fails to run the program: {_format_error(error)}") from error
 
-    def read_example(self, model: Source) -> list[list[Array]]:
+    def read_examples(self, model: Source) -> list[list[Array]]:
         """The sample that a program was exported with; none where it was saved without."""
         return self._load(model).examples
 

@@ -173,11 +173,13 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
     """Run both models on what inputs the original takes, and compare their outputs; raises as `compare_models` does."""
     runtime, seed = candidate.runtime, candidate.seed
     facade = Adapter(runtime, described)
-    draws: Iterable[Sequence[Sequence[Array]]] = [candidate.inputs or ()]
-    if candidate.inputs is None:
-        draws = draw(described.inputs, seed, candidate.samples)
-        if isinstance(worker, PyTorch):  # which may assert more of its inputs than types tell
-            draws = itertools.chain(draws, [worker.read_example(source)])
+    draws: Iterable[Sequence[Sequence[Array]]]
+    if candidate.inputs is not None:
+        draws = [candidate.inputs]
+    else:
+        # A program may assert more of its inputs than their types tell.
+        examples = worker.read_examples(source) if isinstance(worker, PyTorch) else []
+        draws = itertools.chain(draw(described.inputs, seed, candidate.samples), [examples] if examples else [])
     unquantized = False
     if runtime.unquantized:
         draws = [[facade.convert_inputs(sample) for sample in feeds] for feeds in draws]

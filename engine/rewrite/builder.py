@@ -151,8 +151,8 @@ class Builder:
         spec = self._find_spec(operator)
         slices = options.get(spec.facts.slices or "", 0)
         axes, whole = options.get(spec.facts.slice_axes or "", [0] * slices), len(operands) - slices
-        name = self._scope.make_constant
-        read = [one if type(one) is ir.Value else name(np.asarray(one), "sequence") for one in operands[whole:]]
+        make = self._scope.make_constant
+        read = [one if type(one) is ir.Value else make(np.asarray(one), "sequence") for one in operands[whole:]]
         operands = [*operands[:whole], *map(make_slice, read, axes)]
         old = Cloner(frame.values.get(SEARCHED, ()), self._scope, expression.span)
         values = dict(frame.values)
