@@ -28,6 +28,8 @@ import torch
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.verify import Interpreter, Runtime
 from nnrewrite.verify.interpreted import Interpreted
+from nnrewrite.verify.pytorch import convert_to_array
+from nnrewrite.verify.verification import widen_integers
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree
 
@@ -156,14 +158,15 @@ def judge(program: Any, tensors: list[torch.Tensor], expected: list[Any], run: R
     """The outcome of a sample, and why it is not right."""
     stream = io.BytesIO()
     torch.export.save(program, stream)
-    arrays = [np.array(as_array(one), order="C") for one in tensors]
+    arrays = [np.array(convert_to_array(one), order="C") for one in tensors]
     try:
         results = run(stream.getvalue(), arrays)
     except nnrewrite.RewriteError as error:
         ran = isinstance(error, VerificationError)
         return "not run" if ran else "refused", " ".join(f"{error}".split())
-    wanted = [as_array(one) if isinstance(one, torch.Tensor) else np.asarray(one) for one in expected]
-    return compare([narrow(*pair) for pair in zip(results, wanted, strict=False)], expected)
+    wanted = [convert_to_array(one) for one in expected]
+    count = min(len(results), len(wanted))
+    return compare(widen_integers(results[:count], wanted[:count]), expected)
 
 
 def run_onnx(program: bytes, arrays: list[Any]) -> list[Any]:
@@ -184,18 +187,12 @@ def interpreter() -> Interpreter:
     return Interpreter()
 
 
-def narrow(found: Any, wanted: Any) -> Any:
-    """An integer result in the type that it is to have, where its own is narrower."""
-    kinds = found.dtype.kind + wanted.dtype.kind
-    return found.astype(wanted.dtype) if kinds in ("ii", "uu") else found
-
-
 def compare(results: list[Any], expected: list[Any]) -> tuple[str, str]:
     """Whether results are torch's, to a fraction of their magnitude."""
     if len(results) < len(expected):
         return "different", f"{len(results)} results of {len(expected)}"
     for position, (found, wanted) in enumerate(zip(results, expected, strict=False)):
-        right = as_array(wanted) if isinstance(wanted, torch.Tensor) else np.asarray(wanted)
+        right = convert_to_array(wanted)
         if found.shape != right.shape:
             return "different", f"result {position} has shape {found.shape}, not {right.shape}"
         if found.dtype != right.dtype and isinstance(wanted, torch.Tensor):
@@ -208,13 +205,6 @@ def compare(results: list[Any], expected: list[Any]) -> tuple[str, str]:
             worst = np.abs(a - b)[finite].max(initial=0.0) / scale
             return "different", f"result {position} differs by {worst:.3g} of its magnitude ({right.dtype})"
     return "right", ""
-
-
-def as_array(tensor: torch.Tensor) -> Any:
-    """A tensor as an array; a complex one as pairs of real numbers."""
-    whole = tensor.detach().resolve_conj()
-    whole = whole.float() if whole.dtype is torch.bfloat16 else whole  # which numpy has not
-    return (torch.view_as_real(whole) if whole.is_complex() else whole).numpy()
 
 
 if __name__ == "__main__":

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import io
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,9 +50,9 @@ class PyTorch:
         if kernels is Kernels.REFERENCE:
             raise InterpreterError("torch has no other kernels")
         program = self._load(model)
-        without = torch.backends.mkldnn.flags(enabled=False)
+        own = torch.backends.mkldnn.flags(enabled=kernels is Kernels.DEFAULT)
         try:
-            with _discard_warnings(), torch.no_grad(), without if kernels is Kernels.OPTIMIZED else _discard_warnings():
+            with warnings.catch_warnings(action="ignore"), torch.no_grad(), own:
                 return [program.run(sample) for sample in samples]
         except Exception as error:  # of any kind: what a program asserts of its inputs is one of them
             raise InterpreterError(f"torch fails to run the program: {_format_error(error)}") from error
@@ -68,7 +67,7 @@ class PyTorch:
             import torch
 
             try:
-                with _discard_warnings():
+                with warnings.catch_warnings(action="ignore"):
                     self._loaded[key] = _Program(torch.export.load(io.BytesIO(key) if isinstance(key, bytes) else key))
             except Exception as error:  # of any kind, as classes of others load what they saved
                 raise InterpreterError(f"torch cannot load the program: {_format_error(error)}") from error
@@ -93,7 +92,7 @@ class _Program:
         asked = [place for place, entry in enumerate(entries) if not hasattr(entry, "value")]
         self._places = [(place, isinstance(values[entries[place].name], torch.Tensor)) for place in asked]
         given = program.example_inputs and pytree.tree_leaves(program.example_inputs)
-        self.examples = [[_convert_output(given[place]) for place in asked]] if given else []
+        self.examples = [[convert_to_array(given[place]) for place in asked]] if given else []
         self.signature = Signature(
             tuple(_describe_tensor(entries[place].name, values[entries[place].name]) for place in asked),
             tuple(
@@ -111,21 +110,14 @@ class _Program:
             buffer.copy_(begun)
         leaves = list(self._leaves)
         for (place, is_tensor), array in zip(self._places, sample, strict=True):
-            leaves[place] = _convert_input(array) if is_tensor else array.item()
+            leaves[place] = _convert_to_tensor(array) if is_tensor else array.item()
         arguments, named = pytree.tree_unflatten(leaves, self._form)
         found = pytree.tree_leaves(self._module(*arguments, **named))
-        return [_convert_output(one) for one in found if one is not None]
+        return [convert_to_array(one) for one in found if one is not None]
 
 
 #: the kinds of results that a caller sees
 _YIELDED = ("USER_OUTPUT", "LOSS_OUTPUT")
-
-
-@contextlib.contextmanager
-def _discard_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _describe_tensor(name: str, value: Any) -> Tensor:
@@ -146,14 +138,14 @@ def _describe_tensor(name: str, value: Any) -> Tensor:
     )
 
 
-def _convert_input(array: Array) -> Any:
+def _convert_to_tensor(array: Array) -> Any:
     """An array as a tensor of its own, which the program may write to."""
     import torch
 
     return torch.from_numpy(np.array(array))
 
 
-def _convert_output(result: Any) -> Array:
+def convert_to_array(result: Any) -> Array:
     """A result as an array: complex numbers are pairs of real ones, as converted, and numpy has no bfloat16."""
     import torch
 
@@ -163,7 +155,7 @@ def _convert_output(result: Any) -> Array:
         result = torch.view_as_real(result.resolve_conj())
     if result.dtype is torch.bfloat16:
         result = result.float()
-    return np.array(result.resolve_neg().numpy())
+    return np.array(result.detach().resolve_neg().numpy())
 
 
 def _format_error(error: Exception) -> str:

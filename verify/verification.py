@@ -199,7 +199,7 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
     started = time.perf_counter()
     actual = [_run_target(facade, feed) for feed in feeds]
     if isinstance(runtime, Interpreted):
-        actual = [_widen(one, two) for one, two in zip(actual, next(iter(expected.values())), strict=True)]
+        actual = [widen_integers(one, two) for one, two in zip(actual, next(iter(expected.values())), strict=True)]
     target_seconds = (time.perf_counter() - started) / len(feeds)
     comparisons = _judge(worker, source, described, feeds, expected, actual, remarks)
     seconds = round(source_seconds, 4), round(target_seconds, 4)
@@ -208,7 +208,7 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
     return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized, saturation)
 
 
-def _widen(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
+def widen_integers(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
     """Results with the types of the original's, where these are wider integers that the format has no kernels for."""
     return [
         one.astype(two.dtype) if one.dtype.kind == two.dtype.kind and one.dtype.kind in "iu" else one
