@@ -22,8 +22,8 @@ def require_fit(node: ir.Node, value: ir.Value, known: Quantization) -> None:
     if isinstance(found, int) and found != known.scale.size:
         shape = ", ".join(f"{extent}" for extent in extents)
         raise RewriteError(
-            f"{node.name}: {value.name} of {node.op_type} has {known.scale.size} scales along axis {known.axis}, and is"
-            f" [{shape}]"
+            f"{node.name}: {value.name} of {node.op_type} has {known.scale.size} scales, which are taken along axis"
+            f" {known.axis}, and is [{shape}]"
         )
 
 

@@ -40,6 +40,23 @@ g (float[b,2,4,4] x, int64 n) => (float[b,2,2,2] y) <bool go = {1}, float half =
   y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (last)
 }"""
 
+COLLECTS = """<ir_version: 8, opset_import: ["": 17]>
+g (floatROW x, floatROW step) => (floatALL y) <int64 n = {3}, bool go = {1}> {
+  last, y = Loop <body = body (int64 i, bool c, floatROW v) => (bool d, floatROW w, floatROW r) {
+    w = Add(v, step)
+    r = Mul(v, v)
+    d = Identity(c)
+  }> (n, go, x)
+}"""
+
+LENGTHENS = """<ir_version: 8, opset_import: ["": 17]>
+g (float[1REST] x, float[0REST] none) => (float[nREST] y) <int64 n = {3}, bool go = {1}> {
+  y = Loop <body = body (int64 i, bool c, float[kREST] v) => (bool d, float[mREST] w) {
+    w = Concat <axis = 0> (v, x)
+    d = Identity(c)
+  }> (n, go, none)
+}"""
+
 GROWS = UNSAID.replace("w = Relu(f)", "w = Concat <axis = 2> (f, v)")
 
 
@@ -65,6 +82,22 @@ def test_a_list_that_grows_in_a_loop_is_what_it_collects(batch: str, axis: int, 
     made = nnrewrite.rewrite(source, to="tflite")
     assert made.report.target_operators["WHILE"] == 1
     assert compare_models(source, made.encoded.encode()).passed
+
+
+@pytest.mark.parametrize("row", ["", "[1]", "[1,1]", "[2]"])
+def test_a_loop_collects_rows_of_one_number(row: str) -> None:
+    pytest.importorskip("ai_edge_litert")
+    text = COLLECTS.replace("ALL", f"[n,{row[1:-1]}]" if row else "[n]").replace("ROW", row)
+    source = read(text)
+    made = nnrewrite.rewrite(source, to="tflite")
+    assert compare_models(source, made.encoded.encode()).passed
+
+
+@pytest.mark.parametrize("rest", ["", ",3"])
+def test_a_loop_makes_one_row_of_none(rest: str) -> None:
+    pytest.importorskip("ai_edge_litert")
+    source = read(LENGTHENS.replace("REST", rest))
+    assert compare_models(source, nnrewrite.rewrite(source, to="tflite").encoded.encode()).passed
 
 
 @pytest.mark.parametrize("text", [UNSAID, GROWS])

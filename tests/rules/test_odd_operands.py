@@ -109,7 +109,15 @@ def test_a_bias_of_another_length_than_its_scales_is_refused(single: Make) -> No
     weights = (np.ones((1, 3, 2, 8), np.int8), Quantization(np.full(8, 0.5, np.float32), np.zeros(8, np.int64), 3))
     operands = {"x": image, "w": weights, "b": (np.zeros(0, np.int32), grid(0.25))}
     model = single("DEPTHWISE_CONV_2D", operands, [result], padding="SAME", stride_h=1, stride_w=1, depth_multiplier=2)
-    assert "b of DEPTHWISE_CONV_2D has 8 scales along axis 0, and is [0]" in refusal(model)
+    assert "b of DEPTHWISE_CONV_2D has 8 scales, which are taken along axis 0, and is [0]" in refusal(model)
+
+
+def test_weights_of_integers_with_scales_of_another_axis_are_refused(single: Make) -> None:
+    weights = (np.ones((512, 1, 1, 128), np.int8), Quantization(np.full(128, 0.5, np.float32), np.zeros(128, np.int64), 3))
+    operands = {"x": ("FLOAT32", [1, 8, 8, 128], None), "w": weights}
+    result = [("FLOAT32", [1, 8, 8, 512], None)]
+    model = single("CONV_2D", operands, result, padding="SAME", stride_h=1, stride_w=1)
+    assert "w of CONV_2D has 128 scales, which are taken along axis 0, and is [512, 1, 1, 128]" in refusal(model)
 
 
 @pytest.mark.parametrize("asymmetric", [False, True])
