@@ -180,9 +180,14 @@ class _Writer:
         spec = self.dialect.operators.get(node.op_type)
         if spec is None or spec.role != "copy" or spec.code is not None or node.inputs[0] is None:
             return False
-        if node.inputs[0].is_graph_input() and node.graph in self.bodies:
+        inner = node.graph if node.graph in self.bodies else None
+        if node.inputs[0].is_graph_input() and inner is not None:
             return False  # what a loop carries on is written while it is read
-        subgraph.numbers[node.outputs[0]] = self._number_tensor(node.inputs[0], subgraph)
+        number = self._number_tensor(node.inputs[0], subgraph)
+        if inner is not None and node.outputs[0].is_graph_output():
+            if any(subgraph.numbers.get(one) == number for one in inner.outputs):
+                return False  # the interpreter hands the memory of a result on once
+        subgraph.numbers[node.outputs[0]] = number
         return True
 
     def _number_tensor(self, value: ir.Value, subgraph: _Subgraph) -> int:

@@ -1,4 +1,4 @@
-"""Loops as scripts of PyTorch are exported: lists that grow, and bodies without the shapes of what they carry."""
+"""Loops and branches as scripts of PyTorch are exported: lists that grow, and bodies without the shapes of what they carry."""
 
 from __future__ import annotations
 
@@ -57,6 +57,18 @@ g (float[1REST] x, float[0REST] none) => (float[nREST] y) <int64 n = {3}, bool g
   }> (n, go, none)
 }"""
 
+TWICE = """<ir_version: 8, opset_import: ["": 17]>
+g (float[4] x) => (float[n] y, float[n] u) <float zero = {0}, int64[1] first = {0}> {
+  sum = ReduceSum <keepdims = 0> (x)
+  c = SIDE(sum, zero)
+  found = NonZero(x)
+  at = Squeeze(found, first)
+  z = Gather(x, at)
+  y, u = If(c) <
+    then_branch = t () => (float[k] a, float[k] b) { r = Relu(z)  a = Identity(r)  b = Identity(r) },
+    else_branch = e () => (float[k] a, float[k] b) { a = Identity(z)  b = Identity(z) }>
+}"""
+
 GROWS = UNSAID.replace("w = Relu(f)", "w = Concat <axis = 2> (f, v)")
 
 
@@ -97,6 +109,13 @@ def test_a_loop_collects_rows_of_one_number(row: str) -> None:
 def test_a_loop_makes_one_row_of_none(rest: str) -> None:
     pytest.importorskip("ai_edge_litert")
     source = read(LENGTHENS.replace("REST", rest))
+    assert compare_models(source, nnrewrite.rewrite(source, to="tflite").encoded.encode()).passed
+
+
+@pytest.mark.parametrize("side", ["Less", "Greater"])
+def test_a_branch_yields_one_value_twice(side: str) -> None:
+    pytest.importorskip("ai_edge_litert")
+    source = read(TWICE.replace("SIDE", side))
     assert compare_models(source, nnrewrite.rewrite(source, to="tflite").encoded.encode()).passed
 
 
