@@ -184,9 +184,9 @@ class _Writer:
         if node.inputs[0].is_graph_input() and inner is not None:
             return False  # what a loop carries on is written while it is read
         number = self._number_tensor(node.inputs[0], subgraph)
-        if inner is not None and node.outputs[0].is_graph_output():
-            if any(subgraph.numbers.get(one) == number for one in inner.outputs):
-                return False  # the interpreter hands the memory of a result on once
+        results = inner.outputs if inner is not None and node.outputs[0].is_graph_output() else ()
+        if any(subgraph.numbers.get(one) == number for one in results):
+            return False  # the interpreter hands the memory of a result on once
         subgraph.numbers[node.outputs[0]] = number
         return True
 

@@ -113,7 +113,8 @@ def test_a_bias_of_another_length_than_its_scales_is_refused(single: Make) -> No
 
 
 def test_weights_of_integers_with_scales_of_another_axis_are_refused(single: Make) -> None:
-    weights = (np.ones((512, 1, 1, 128), np.int8), Quantization(np.full(128, 0.5, np.float32), np.zeros(128, np.int64), 3))
+    scales = Quantization(np.full(128, 0.5, np.float32), np.zeros(128, np.int64), 3)
+    weights = (np.ones((512, 1, 1, 128), np.int8), scales)
     operands = {"x": ("FLOAT32", [1, 8, 8, 128], None), "w": weights}
     result = [("FLOAT32", [1, 8, 8, 512], None)]
     model = single("CONV_2D", operands, result, padding="SAME", stride_h=1, stride_w=1)
