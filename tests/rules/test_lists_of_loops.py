@@ -1,4 +1,4 @@
-"""Loops and branches as scripts of PyTorch have them: lists that grow, and bodies without the shapes of what they carry."""
+"""Loops and branches as scripts of PyTorch have them: lists that grow, bodies without the shapes of what they carry."""
 
 from __future__ import annotations
 
