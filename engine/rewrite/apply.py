@@ -225,6 +225,7 @@ class Applier:
         fresh = {output for node in made for output in node.outputs}
         for before, after in pairs:
             if after in fresh and after.name is None:
+                self._edits.scope.reserve([before.name])  # which no value of the graph has until the nodes are in it
                 before.name, after.name = None, before.name
         source = root.metadata_props.get(SOURCE, root.name or root.op_type)
         scope = root.metadata_props.get(SCOPE)

@@ -663,6 +663,23 @@ def test_rules_run_on_a_graph_that_says_nothing_of_its_values(rewrite: Rewrite) 
 
 # ---- graphs of nodes
 
+
+def test_a_name_that_a_rule_hands_on_is_not_given_again(rewrite: Rewrite) -> None:
+    rules = """
+    rule other stage simplify { y = Exp(x) => y = Abs(x) }
+    rule branch stage simplify { ys... = If(_c) {then_branch: f, else_branch: _} => ys... = f() }"""
+    text = """(float[2] x, bool c) => (float[2] z) {
+      a = Exp (x)
+      y = If (c) <
+        then_branch = t () => (float[2] b) { a = Neg (x)  b = Sin (a) },
+        else_branch = e () => (float[2] d) { d = Cos (x) }>
+      z = Add (a, y)
+    }"""
+    graph = rewrite(rules, text)
+    assert operators(graph) == {"Abs": 1, "Neg": 1, "Sin": 1, "Add": 1}
+    assert len({node.outputs[0].name for node in graph}) == 4
+
+
 LOOP = """(float[2] x, float[2] z) => (float[2] a, float[2] b) {
   n = Constant <value: tensor = int64 {3}> ()
   go = Constant <value: tensor = bool {1}> ()
