@@ -25,22 +25,31 @@ Infer = Callable[[Module], None]
 def settle_parameters(node: ir.Node, spec: OperatorSpec, module: Module, infer: Infer) -> None:
     """Let what the body of a loop is given have the shapes of what it begins with, where the body yields the same.
 
-    Exporters leave them out. What is assumed is tried on a copy of the body, as inference folds what it can.
+    Exporters leave them out, or say those of the first turn. What is assumed is tried on a copy of the body, as
+    inference folds what it can.
     """
     for option, kinds in spec.facts.parameters.items():
         body, initial = node.attributes[option].as_graph(), node.inputs[len(kinds) :]
-        parameters = body.inputs[len(kinds) :]
+        parameters, results = body.inputs[len(kinds) :], body.outputs[kinds.count("bool") :]
+        carried = enumerate(zip(initial, parameters, results, strict=False))
         assumed = {
             place: extents
-            for place, (value, own) in enumerate(zip(initial, parameters, strict=False))
-            if value is not None and own.shape is None and (extents := read_extents(value)) is not None
+            for place, (value, own, result) in carried
+            if value is not None and _is_doubtful(own, result) and (extents := read_extents(value)) is not None
         }
         tried = [*assumed.items()]
-        if not assumed or module.depth > _DEPTH or node.meta.get(_TRIED) == tried:
+        if not assumed or node.meta.get(_TRIED) == tried:
             continue
         node.meta[_TRIED] = tried
-        for place, extents in _find_kept(body, kinds, assumed, module, infer).items():
-            parameters[place].shape = make_shape(extents)
+        kept = {} if module.depth > _DEPTH else _find_kept(body, kinds, assumed, module, infer)
+        for place in assumed:
+            parameters[place].shape = make_shape(kept[place]) if place in kept else None
+
+
+def _is_doubtful(parameter: ir.Value, result: ir.Value) -> bool:
+    """Whether a body is not said to yield what has the shape of its parameter, or nothing says that."""
+    known = read_extents(parameter)
+    return known is None or known != read_extents(result)
 
 
 def settle_counters(node: ir.Node, spec: OperatorSpec, module: Module) -> None:
