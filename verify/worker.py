@@ -143,7 +143,7 @@ def _run_layers(interpreter: Any, arrays: list[Array]) -> tuple[dict[str, Any], 
             if index not in details or last[int(index)] != number or details[index]["dtype"] is np.object_:
                 continue  # of a handle there is no content: to ask for it crashes
             try:
-                array = _fetch(interpreter, int(index))
+                array = _fetch(interpreter, details[index])
             except ValueError:  # a tensor that the interpreter did not keep
                 continue
             layers.append({"number": number, "place": place, **_describe(details[index])})
@@ -200,7 +200,7 @@ def _run(interpreter: Any, arrays: list[Array], samples: int, keep: bool = False
         for detail, array in zip(inputs, feed, strict=True):
             interpreter.set_tensor(detail["index"], _convert_input(array))
         interpreter.invoke()
-        results += [_fetch(interpreter, detail["index"]) for detail in interpreter.get_output_details()]
+        results += [_fetch(interpreter, detail) for detail in interpreter.get_output_details()]
     return results
 
 
@@ -211,10 +211,13 @@ def _convert_input(array: Array) -> Array:
     return np.array(array.item()) if array.dtype == object and array.ndim == 0 else array
 
 
-def _fetch(interpreter: Any, index: int) -> Array:
+def _fetch(interpreter: Any, detail: dict[str, Any]) -> Array:
+    """The elements of a tensor; of one that has none the interface says, for want of memory, that its size is wrong."""
     import numpy as np
 
-    return _convert_output(np.asarray(interpreter.get_tensor(index)))
+    if 0 in detail["shape"] and np.dtype(detail["dtype"]).kind in "biuf":
+        return np.empty(detail["shape"], detail["dtype"])
+    return _convert_output(np.asarray(interpreter.get_tensor(detail["index"])))
 
 
 def _convert_output(array: Any) -> Array:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from ..base.errors import ModelError
-from ..dialects.inference import Extents, intersect, make_shape, read_extents
+from ..dialects.inference import Extents, InferenceError, intersect, make_shape, merge, read_extents
 from ..dialects.operators import OperatorSpec
 from .base import Module, copy_graph, insert_node_first
 
@@ -80,20 +81,23 @@ def _give_axis(parameter: ir.Value, module: Module) -> ir.Value:
 
 
 def settle_results(node: ir.Node, spec: OperatorSpec) -> None:
-    """Let the results of a loop have the ranks of what its body yields: what is carried, and rows of what is not."""
+    """Let the results of a loop have the extents of what its body yields: what is carried, and rows of what is not.
+
+    Exporters leave them out, or give each a name of its own.
+    """
     for option, kinds in spec.facts.parameters.items():
         body = node.attributes[option].as_graph()
         carried = len(node.inputs) - len(kinds)
         for place, (result, value) in enumerate(zip(node.outputs, body.outputs[kinds.count("bool") :], strict=False)):
-            extents = read_extents(value)
-            if result.shape is not None or extents is None:
-                continue
-            if place >= carried:
-                result.shape = make_shape((None, *extents))
-            elif (first := node.inputs[len(kinds) + place]) is not None:
+            extents, found = read_extents(value), None
+            if extents is not None and place >= carried:
+                found = (None, *extents)
+            elif extents is not None and (first := node.inputs[len(kinds) + place]) is not None:
                 before = read_extents(first)
-                if before is not None and len(before) == len(extents):
-                    result.shape = make_shape(intersect(before, extents))
+                found = intersect(before, extents) if before is not None and len(before) == len(extents) else None
+            if found is not None:
+                with contextlib.suppress(InferenceError):  # what the file says is found out again where it is read
+                    result.shape = make_shape(merge(found, read_extents(result)) or found)
 
 
 def _find_kept(

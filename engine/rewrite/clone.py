@@ -10,7 +10,8 @@ import onnx_ir as ir
 from ..base.errors import Span
 from ..base.names import Scope
 from .replacement import make_known_result
-from .subgraphs import copy, find_bodies
+from .subgraphs import copy, copy_attribute, find_bodies
+from .traversal import walk_nodes
 
 
 class Unreachable(Exception):
@@ -66,19 +67,24 @@ class Cloner:
 
     def _list_missing(self, value: ir.Value) -> list[ir.Value]:
         producer = value.producer()
-        inputs = () if producer is None else producer.inputs
-        return [one for one in inputs if one is not None and self.is_old(one) and one not in self._standing]
+        if producer is None:
+            return []
+        read: list[ir.Value | None] = []
+        for node in walk_nodes([producer]):
+            read += node.inputs
+            read += [one for body in find_bodies(node) for one in body.outputs]
+        return [one for one in read if one is not None and self.is_old(one) and one not in self._standing]
 
     def _copy(self, value: ir.Value) -> None:
         producer = value.producer()
         if producer is None and value.const_value is not None and not value.is_graph_input():
             self._standing[value] = self._scope.adopt(value)
             return
-        if producer is None or find_bodies(producer):
+        if producer is None:
             raise Unreachable(value.name)
-        made = copy(
-            producer, [None if one is None else self._standing.get(one, one) for one in producer.inputs], self._scope
-        )
+        inputs = [None if one is None else self._standing.get(one, one) for one in producer.inputs]
+        attributes = [copy_attribute(one, self._standing, self._scope) for one in producer.attributes.values()]
+        made = copy(producer, inputs, self._scope, attributes)
         made.name = made.outputs[0].name
         for old, new in zip(producer.outputs, made.outputs, strict=True):
             self._standing.setdefault(old, new)

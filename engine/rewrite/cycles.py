@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import onnx_ir as ir
 
+from .subgraphs import find_bodies
 from .traversal import walk_nodes
 
 
@@ -16,17 +17,20 @@ class Precedence:
     of theirs, and with them all that reads what the lower ones computed: only nodes between the levels are looked at.
     """
 
-    __slots__ = ("_graph", "_levels")
+    __slots__ = ("_graph", "_levels", "_owners")
 
     def __init__(self, graph: ir.Graph) -> None:
         self._graph = graph
         self._levels: dict[ir.Node, int] = {}
+        #: the node that each inner graph is of
+        self._owners: dict[ir.Graph, ir.Node] = {}
 
     def follow(self, root: ir.Node, made: Sequence[ir.Node]) -> None:
         """Take note of nodes that take the place of one."""
         if self._levels:
             level = self._levels.get(root, 0)
             self._levels.update((node, level) for node in made)
+            self._owners.update(_list_owners(made))
 
     def join(
         self, pairs: Sequence[tuple[ir.Value, ir.Value]], made: Sequence[ir.Node], stays: Sequence[ir.Value] = ()
@@ -37,25 +41,40 @@ class Precedence:
 
         False where they cannot: what they read, or a second value, is computed from one of the first.
         """
-        levels = self._levels = self._levels or _number_nodes(self._graph)
+        if not self._levels:
+            self._levels, self._owners = _number_nodes(self._graph), dict(_list_owners(self._graph))
+        levels = self._levels
         known = (*(value for value, _ in pairs), *stays)
         level = max(levels.get(node, 0) for value in known if (node := value.producer()) is not None)
         fresh = set(walk_nodes(made))
         behind: set[ir.Node] = set()
         work = [user for value, _ in pairs for user in _list_users(value) if user not in fresh]
         while work:
-            node = work.pop()
+            node = self._find_outer(work.pop())
+            if node is None:
+                return False
             if node in behind or levels.get(node, level) > level:
                 continue
-            if node.graph is not self._graph:
-                return False  # a node of an inner graph, whose place here is not known
             behind.add(node)
             work += [user for output in node.outputs for user in _list_users(output)]
         operands = [value for node in fresh for value in node.inputs if value is not None]
         if any(value.producer() in behind for value in (*operands, *(after for _, after in pairs))):
             return False
         levels.update((node, level) for node in (*behind, *made))
+        self._owners.update(_list_owners(made))
         return True
+
+    def _find_outer(self, node: ir.Node) -> ir.Node | None:
+        """The node of the graph that a node is or stands inside of; None where that is not known."""
+        found: ir.Node | None = node
+        while found is not None and found.graph is not self._graph:
+            found = self._owners.get(found.graph) if isinstance(found.graph, ir.Graph) else None
+        return found
+
+
+def _list_owners(nodes: Iterable[ir.Node]) -> Iterator[tuple[ir.Graph, ir.Node]]:
+    """The graphs of nodes and of the nodes in them, each with the node that it is of."""
+    return ((body, node) for node in walk_nodes(nodes) for body in find_bodies(node))
 
 
 def _list_users(value: ir.Value) -> Iterable[ir.Node]:

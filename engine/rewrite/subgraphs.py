@@ -45,13 +45,13 @@ def _copy_all(graph: ir.Graph, found: dict[ir.Value, ir.Value | None], scope: Sc
         if node.graph is None:
             continue  # a rule has taken it and it is not swept away yet
         inputs = [None if value is None else found.get(value, value) for value in node.inputs]
-        attributes = [_copy_attribute(attribute, found, scope) for attribute in node.attributes.values()]
+        attributes = [copy_attribute(attribute, found, scope) for attribute in node.attributes.values()]
         nodes.append(copied := copy(node, inputs, scope, attributes))
         found.update(zip(node.outputs, copied.outputs, strict=True))
     return nodes
 
 
-def _copy_attribute(attribute: ir.Attr, found: Mapping[ir.Value, ir.Value | None], scope: Scope) -> ir.Attr:
+def copy_attribute(attribute: ir.Attr, found: Mapping[ir.Value, ir.Value | None], scope: Scope) -> ir.Attr:
     """An attribute, and a graph as a copy of its own: the node that has it now may be given up with all in it."""
     if attribute.type is not _GRAPH:
         return attribute

@@ -57,6 +57,30 @@ g (float[1REST] x, float[0REST] none) => (float[nREST] y) <int64 n = {3}, bool g
   }> (n, go, none)
 }"""
 
+NESTED = """<ir_version: 8, opset_import: ["": 17]>
+g (float[n,2] x, int64 turns) => (float[m,2] y, float[q,2] z) <bool go = {1}, int64 two = {2}, float zero = {0}> {
+  list = SequenceEmpty <dtype = 1> ()
+  last, all = Loop <
+    body = body (int64 i, bool c, float[h0,h1] h, seq(float[?]) s) => (bool d, float[k0,k1] k, seq(float[?]) t) {
+    inner = Loop <body = turn (int64 j, bool e, float[a0,a1] a) => (bool f, float[b0,b1] b) {
+      b = Add(a, x)
+      f = Identity(e)
+    }> (two, c, h)
+    sum = ReduceSum <keepdims = 0> (inner)
+    large = Greater(sum, zero)
+    k = If(large) <
+      then_branch = v () => (float[c0,c1] p) { p = Tanh(inner) },
+      else_branch = w () => (float[d0,d1] q) { q = Sub(x, inner) }>
+    t = SequenceInsert(s, k)
+    d = Identity(c)
+  }> (turns, go, x, list)
+  y = ConcatFromSequence <axis = 0> (all)
+  z = Loop <body = after (int64 i, bool c, float[e0,e1] u) => (bool d, float[f0,f1] w) {
+    w = Mul(u, last)
+    d = Identity(c)
+  }> (two, go, x)
+}"""
+
 TWICE = """<ir_version: 8, opset_import: ["": 17]>
 g (float[4] x) => (float[n] y, float[n] u) <float zero = {0}, int64[1] first = {0}> {
   sum = ReduceSum <keepdims = 0> (x)
@@ -110,6 +134,22 @@ def test_a_loop_makes_one_row_of_none(rest: str) -> None:
     pytest.importorskip("ai_edge_litert")
     source = read(LENGTHENS.replace("REST", rest))
     assert compare_models(source, nnrewrite.rewrite(source, to="tflite").encoded.encode()).passed
+
+
+def test_a_list_of_parts_grows_in_a_loop_with_others_in_it_and_behind_it() -> None:
+    pytest.importorskip("ai_edge_litert")
+    source = read(NESTED)
+    made = nnrewrite.rewrite(source, to="tflite")
+    assert made.report.target_operators["WHILE"] == 2
+    assert compare_models(source, made.encoded.encode()).passed
+
+
+@pytest.mark.parametrize("to", ["onnx", "tflite"])
+def test_the_shape_of_the_first_turn_is_not_that_of_all(to: str) -> None:
+    pytest.importorskip("ai_edge_litert")
+    source = read(LENGTHENS.replace("float[kREST] v", "float[0REST] v").replace("REST", ",3"))
+    made = nnrewrite.rewrite(source, to=to)
+    assert compare_models(source, made.encoded.encode() if to == "tflite" else made.model.SerializeToString()).passed
 
 
 @pytest.mark.parametrize("side", ["Less", "Greater"])
