@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..base.errors import format_count
+from ..dialects.onnx_schemas import Signature
 from ..dialects.operators import CONTEXT, FORM, Dialect
 from ..expressions.compile import Frame, Located, evaluate
 from ..expressions.functions import DTYPES, convert_to_python
@@ -48,8 +49,9 @@ def check_rule_tests(rule: tree.Rule, left: LeftSide, context: Context) -> None:
     spec = context.source.find_operator(left.root) if left.root is not None else None
     form = spec is not None and not spec.traits.isdisjoint((FORM, CONTEXT))
     graphs = spec is not None and any("subgraph" in option.type for option in spec.options.values())
-    if not rule.tests and not form and not graphs and not context.source.facts.fuzz.samples:
-        # A test clause draws operands and options; a model with graphs of its own it cannot draw.
+    lists = spec is not None and spec.schema is not None and _is_about_lists(spec.schema)
+    if not rule.tests and not (form or graphs or lists) and not context.source.facts.fuzz.samples:
+        # A test clause draws operands and options; lists, or a model with graphs of its own, it cannot draw.
         context.report(rule.span, f"rule `{rule.name}` has no `test`", f"say how to try it, {_HOW}")
     operands = {v.name for v in left.variables.values() if v.bound_as == OPERAND}
     kinds = {v.name: left.repeated.get(v.name, v.kinds) for v in left.variables.values()}  # a test gives each the same
@@ -100,6 +102,11 @@ def _list_demands(rule: tree.Rule, context: Context) -> dict[str, tuple[Any, str
                 "the pattern names the value that it takes",
             )
     return found
+
+
+def _is_about_lists(schema: Signature) -> bool:
+    """Whether an operator takes or yields something that has no element types: lists of values, or optional ones."""
+    return any(one.variable and not one.types for one in (*schema.operands, *schema.results))
 
 
 def _check_matches(test: tree.Test, left: LeftSide, demanded: Mapping[str, tuple[Any, str]], context: Context) -> None:

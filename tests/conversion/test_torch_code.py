@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import onnx.helper as oh
 import onnx.numpy_helper as onh
+import onnx.parser
 import pytest
 from nnrewrite.backends.python_writer import Encoded
 from nnrewrite.backends.tflite_writer import write as write_tflite
@@ -145,6 +146,47 @@ def shared_heads() -> Case:
     return nodes, sizes, [("q", [2, 6, 4, 8]), ("k", [2, 2, 5, 8]), ("v", [2, 2, 5, 8])]
 
 
+def parsed(text: str) -> Case:
+    """A case in ONNX's own notation: `(float[2] x) => (float[2] y) { y = Relu(x) }`."""
+    graph = onnx.parser.parse_graph(f"g {text}")
+    inputs = [(one.name, [extent.dim_value for extent in one.type.tensor_type.shape.dim]) for one in graph.input]
+    return [*graph.node], [*graph.initializer], inputs
+
+
+LISTS = """(float[2,6] x, float[2,2] z) => (float[2,6] y)
+  <int64 two = {2}, int64 first = {0}, int64 last = {-1}> {
+  parts = SplitToSequence <axis = 1> (x, two)
+  more = SequenceInsert(parts, z, first)
+  less = SequenceErase(more, last)
+  one = SequenceAt(less, last)
+  pair = SequenceConstruct(one, z)
+  stacked = ConcatFromSequence <axis = 0, new_axis = 1> (pair)
+  sum = ReduceSum <keepdims = 0> (stacked)
+  count = SequenceLength(less)
+  n = Cast <to = 1> (count)
+  many = Mul(sum, n)
+  wide = ConcatFromSequence <axis = -1> (less)
+  y = Add(wide, many)
+}"""
+
+ROWS = """(float[4,3] x, float[3] begin) => (float[4,3] y) <int64 first = {0}, int64 turns = {4}, bool go = {1}> {
+  none = SequenceEmpty <dtype = 1> ()
+  last, rows = Loop <
+    body = turn (int64 i, bool c, float[3] h, seq(float[3]) s) => (bool d, float[3] k, seq(float[3]) t) {
+    e = Gather <axis = 0> (x, i)
+    k = Add(h, e)
+    t = SequenceInsert(s, k)
+    d = Identity(c)
+  }> (turns, go, begin, none)
+  y = ConcatFromSequence <axis = 0, new_axis = 1> (rows)
+}"""
+
+COLUMNS = """(float[4,3] x, float[3] begin) => (float[3,4] y) {
+  last, y = Scan <num_scan_inputs = 1, scan_output_axes = [1], scan_output_directions = [1],
+    body = turn (float[3] s, float[3] e) => (float[3] t, float[3] r) { t = Add(s, e)  r = Exp(t) }
+  > (begin, x)
+}"""
+
 OPSETS = [oh.make_opsetid("", 21), oh.make_opsetid("com.microsoft", 1), oh.make_opsetid("ai.onnx.ml", 3)]
 
 CASES: dict[str, Case] = {
@@ -276,6 +318,9 @@ CASES: dict[str, Case] = {
     ),
     "to_a_scalar": one("Reshape", [1, 1], whole("s", [])),
     "scan": scan(),
+    "scan_along_another_axis": parsed(COLUMNS),
+    "lists": parsed(LISTS),
+    "list_in_a_loop": parsed(ROWS),
     "codes": (
         [
             oh.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
