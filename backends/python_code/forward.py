@@ -345,7 +345,17 @@ class Method:
         if (name, at) in step.own:
             return self._write_tensor(place, (name, at))
         counts = value in self._counters and step.spec is not None and name in step.spec.facts.python.numbers
-        return self._make_name(value) if counts else self._known[value]
+        if counts and (self._is_number(step) or any(one not in self._counters for one in step.reads)):
+            return self._make_name(value)
+        return self._known[value]
+
+    def _is_number(self, step: Step) -> bool:
+        """Whether what a step yields is only read where numbers of Python may stand."""
+        result = step.writes[0]
+        users = [one for one in self.body.steps if result in one.reads]
+        slots = [(one, name) for one in users for name, values in one.operands.items() if result in values]
+        numbers = [one.spec is not None and name in one.spec.facts.python.numbers for one, name in slots]
+        return result not in self.body.outputs and not any(one.graphs for one in users) and all(numbers)
 
     def _write_tensor(self, place: int, slot: Slot) -> ast.expr:
         return _make_attribute(self.body.tensors[place, slot].name)
