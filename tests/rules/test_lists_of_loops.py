@@ -81,6 +81,25 @@ g (float[n,2] x, int64 turns) => (float[m,2] y, float[q,2] z) <bool go = {1}, in
   }> (two, go, x)
 }"""
 
+ASKED = """<ir_version: 8, opset_import: ["": 17]>
+g (float[2,3] x, int64 turns)
+  => (float[2,3] last, float[2,3] one, int64 count, float[n,2,3] y, float[2,m] z)
+  <bool go = {1}, int64 end = {-1}> {
+  list = SequenceEmpty <dtype = 1> ()
+  after, all = Loop <
+    body = body (int64 i, bool c, float[2,3] h, seq(float[?]) s) => (bool d, float[2,3] k, seq(float[?]) t) {
+    k = Tanh(h)
+    t = SequenceInsert(s, k)
+    d = Identity(c)
+  }> (turns, go, x, list)
+  last = SequenceAt(all, end)
+  count = SequenceLength(all)
+  which = Add(count, end)
+  one = SequenceAt(all, which)
+  y = ConcatFromSequence <axis = 0, new_axis = 1> (all)
+  z = ConcatFromSequence <axis = -1> (all)
+}"""
+
 TWICE = """<ir_version: 8, opset_import: ["": 17]>
 g (float[4] x) => (float[n] y, float[n] u) <float zero = {0}, int64[1] first = {0}> {
   sum = ReduceSum <keepdims = 0> (x)
@@ -141,6 +160,13 @@ def test_a_list_of_parts_grows_in_a_loop_with_others_in_it_and_behind_it() -> No
     source = read(NESTED)
     made = nnrewrite.rewrite(source, to="tflite")
     assert made.report.target_operators["WHILE"] == 2
+    assert compare_models(source, made.encoded.encode()).passed
+
+
+def test_a_list_that_grew_in_a_loop_is_asked_for_more_than_its_rows() -> None:
+    pytest.importorskip("ai_edge_litert")
+    source = read(ASKED)
+    made = nnrewrite.rewrite(source, to="tflite")
     assert compare_models(source, made.encoded.encode()).passed
 
 
