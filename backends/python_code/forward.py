@@ -11,7 +11,7 @@ from ...engine.base.startup import dataclass, field, replace
 from ...engine.dialects.python_facts import DialectPython
 from ...engine.expressions.functions.registry import SHORT
 from .identifiers import make_identifier
-from .members import Body
+from .members import Body, is_read_as_number
 from .printer import write_expression, write_head
 from .shape_comments import shorten_places, write_shape
 from .statements import LETTERS, Statement, StatementWriter, Suite, is_number
@@ -345,17 +345,9 @@ class Method:
         if (name, at) in step.own:
             return self._write_tensor(place, (name, at))
         counts = value in self._counters and step.spec is not None and name in step.spec.facts.python.numbers
-        if counts and (self._is_number(step) or any(one not in self._counters for one in step.reads)):
+        if counts and (any(one not in self._counters for one in step.reads) or is_read_as_number(self.body, step)):
             return self._make_name(value)
         return self._known[value]
-
-    def _is_number(self, step: Step) -> bool:
-        """Whether what a step yields is only read where numbers of Python may stand."""
-        result = step.writes[0]
-        users = [one for one in self.body.steps if result in one.reads]
-        slots = [(one, name) for one in users for name, values in one.operands.items() if result in values]
-        numbers = [one.spec is not None and name in one.spec.facts.python.numbers for one, name in slots]
-        return result not in self.body.outputs and not any(one.graphs for one in users) and all(numbers)
 
     def _write_tensor(self, place: int, slot: Slot) -> ast.expr:
         return _make_attribute(self.body.tensors[place, slot].name)

@@ -63,6 +63,15 @@ class Body:
         return whole and len(self.members[0].places) == len(self.steps)
 
 
+def is_read_as_number(body: Body, step: Step) -> bool:
+    """Whether what a step yields is only read where numbers of Python may stand."""
+    result = step.writes[0]
+    users = [one for one in body.steps if result in one.reads]
+    slots = [(one, name) for one in users for name, values in one.operands.items() if result in values]
+    numbers = [one.spec is not None and name in one.spec.facts.python.numbers for one, name in slots]
+    return result not in body.outputs and not any(one.graphs for one in users) and all(numbers)
+
+
 def plan_body(
     steps: list[Step],
     inputs: Sequence[ir.Value],

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnx.helper as oh
 import onnx.numpy_helper as onh
+import onnx.parser
 import pytest
 from nnrewrite.backends.python_writer import Encoded
 from nnrewrite.conversion import pipeline
@@ -86,7 +87,27 @@ def recurrent() -> Case:
     return nodes, held | {"c": real(1, 18), "flat": np.array([5, 2, 8], np.int64)}, [5, 2, 3]
 
 
-CASES = {make.__name__: make() for make in (images, perceptron, attention, recurrent)}
+def lists() -> Case:
+    """A list that grows in a loop, and gives up its first value for its last."""
+    graph = onnx.parser.parse_graph("""g (float[4,3] x) => (float[4,3] y)
+      <int64 first = {0}, int64 turns = {4}, bool go = {1}, float[3] begin = {0, 1, 2}> {
+      none = SequenceEmpty <dtype = 1> ()
+      last, rows = Loop <
+        body = turn (int64 i, bool c, float[3] h, seq(float[3]) s) => (bool d, float[3] k, seq(float[3]) t) {
+        e = Gather <axis = 0> (x, i)
+        k = Add(h, e)
+        t = SequenceInsert(s, k)
+        d = Identity(go)
+      }> (turns, go, begin, none)
+      some = SequenceErase(rows, first)
+      one = SequenceAt(rows, first)
+      more = SequenceInsert(some, one)
+      y = ConcatFromSequence <axis = 0, new_axis = 1> (more)
+    }""")
+    return [*graph.node], {one.name: onh.to_array(one) for one in graph.initializer}, [4, 3]
+
+
+CASES = {make.__name__: make() for make in (images, perceptron, attention, recurrent, lists)}
 
 
 def write(case: Case, folder: Path) -> str:

@@ -313,7 +313,7 @@ def test_random_numbers_are_distributed_as_torchs(free: bool) -> None:
         spread = wanted.std() / wanted.size**0.5
         assert abs(found.mean() - wanted.mean()) <= 9 * spread
         assert abs(found.std() - wanted.std()) <= 18 * spread
-        assert found.min() >= wanted.min() - wanted.std() and found.max() <= wanted.max() + 5 * wanted.std()
+        assert found.min() >= wanted.min() - 2 * wanted.std() and found.max() <= wanted.max() + 5 * wanted.std()
 
 
 class Derived(torch.nn.Module):  # type: ignore[misc]
