@@ -22,7 +22,8 @@ def list_counts(step: Step, targets: Sequence[tree.Target]) -> list[int]:
     spec = step.operator
     for option, body in step.options.items():
         if isinstance(body, Body):
-            return [len(body.yields) - len(list_leading_types(spec.facts, option))]
+            count = len(body.yields) - len(list_leading_types(spec.facts, option))
+            return [count] if count else []  # a node without results is none
     counted = {option for option, of in spec.facts.fuzz.counts.items() if of in {r.name for r in spec.results}}
     for name in counted & step.options.keys():
         return [int(step.options[name])]
