@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -361,6 +362,42 @@ def test_a_wrong_model_is_found(operator: str, nodes: str) -> None:
     assert not result.passed
     assert len(result.differences) == 1
     assert result.differences[0].startswith("output_0: ")
+
+
+class Refusing(Interpreter):
+    """An interpreter some of whose sets of kernels refuse every model; what the others yield is changed."""
+
+    def __init__(self, change: Callable[[Array, Kernels], Array], *refuse: Kernels) -> None:
+        super().__init__()
+        self._change, self._refuse = change, refuse
+
+    def run(self, model: Any, samples: Any, kernels: Kernels = Kernels.DEFAULT, *rest: Any, **more: Any) -> Any:
+        if kernels in self._refuse:
+            raise InterpreterError("not this one")
+        return [[self._change(one, kernels) for one in sample] for sample in samples]
+
+
+@pytest.mark.parametrize(("refused", "passes"), [(Kernels.OPTIMIZED, True), (Kernels.REFERENCE, False)])
+def test_the_spread_is_that_of_the_first_two_sets_of_kernels_that_run(refused: Kernels, passes: bool) -> None:
+    def change(array: Array, kernels: Kernels) -> Array:
+        return np.asarray(np.maximum(array, 0) + np.float32(0.2 * (kernels is Kernels.REFERENCE)))
+
+    made = ported("r = Relu(x0) output_0 = Add(r, c)", constants="float c = {0.3}")
+    with Refusing(change, refused) as interpreter:
+        assert compare_models(tflite("RELU"), made, interpreter=interpreter).passed is passes
+
+
+@pytest.mark.parametrize(("factor", "passes"), [(1e6, True), (1.0, False)])
+def test_what_one_set_of_kernels_runs_may_be_off_as_far_as_its_inputs_make_it(factor: float, passes: bool) -> None:
+    def change(array: Array, kernels: Kernels) -> Array:
+        return np.sin(array.astype(np.float64) * factor).astype(np.float32)
+
+    made = ported(
+        "m = Mul(x0, c) s = Sin(m) output_0 = Add(s, d)", constants=f"float c = {{{factor}}}, float d = {{0.1}}"
+    )
+    with Refusing(change, Kernels.OPTIMIZED, Kernels.REFERENCE) as interpreter:
+        found = compare_models(tflite("SIN"), made, interpreter=interpreter)
+    assert found.passed is found.is_sensitive is passes
 
 
 def test_nan_in_the_same_places_passes() -> None:
