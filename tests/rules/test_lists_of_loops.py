@@ -170,6 +170,13 @@ def test_a_list_that_grew_in_a_loop_is_asked_for_more_than_its_rows() -> None:
     assert compare_models(source, made.encoded.encode()).passed
 
 
+def test_a_turn_puts_several_values_behind_a_list() -> None:
+    pytest.importorskip("ai_edge_litert")
+    several = "u = SequenceInsert(s, h)  e = Exp(k)  v = SequenceInsert(u, k)  t = SequenceInsert(v, e)"
+    source = read(ASKED.replace("t = SequenceInsert(s, k)", several))
+    assert compare_models(source, nnrewrite.rewrite(source, to="tflite").encoded.encode()).passed
+
+
 @pytest.mark.parametrize("to", ["onnx", "tflite"])
 def test_the_shape_of_the_first_turn_is_not_that_of_all(to: str) -> None:
     pytest.importorskip("ai_edge_litert")
