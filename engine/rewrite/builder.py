@@ -160,7 +160,7 @@ class Builder:
         inner = Frame(values, dict(frame.layouts), frame.definitions, frame.traits, self, frame.budget)
         outer, self.nodes = self.nodes, []
         try:
-            outputs = self._make_body(expression, frame, inner, old)
+            outputs = self._make_body(expression, frame, inner, old, spec)
             nodes = self.nodes
         finally:
             self.nodes = outer
@@ -195,22 +195,22 @@ class Builder:
             values[parameter.name] = made if parameter.spread else made[0]
         return inputs
 
-    def _make_body(self, expression: tree.GraphOf, frame: Frame, inner: Frame, old: Cloner) -> list[ir.Value]:
-        """Make the nodes of a graph, copies of what the pattern found in the old one among them; its outputs."""
-        for equation in expression.equations:
-            self.evaluate_equation(equation, inner)
+    def _make_body(self, body: tree.GraphOf, frame: Frame, own: Frame, old: Cloner, of: OperatorSpec) -> list[ir.Value]:
+        """Make the nodes of a graph of an operator, copies of those that the pattern found among them; its outputs."""
+        for equation in body.equations:
+            self.evaluate_equation(equation, own)
         results: list[ir.Value] = []
-        for argument in expression.results:
-            found = evaluate(argument.value, inner)
+        for argument in body.results:
+            found = evaluate(argument.value, own)
             results += found if argument.spread else [found]
-        old.note_names(frame.values, inner.values)
+        old.note_names(frame.values, own.values)
         for node in self.nodes:
             for place, value in enumerate(node.inputs):
                 if old.is_old(value):
                     node.replace_input_with(place, old.find_value(value))
         results = [old.find_value(value) for value in results]
         self.nodes += old.nodes
-        return self._yield_outputs(results)
+        return self._yield_outputs(results, of)
 
     def _make_parameter(self, operand: Any, kind: str | None) -> ir.Value:
         name = self._scope.make_name("parameter")
@@ -223,16 +223,16 @@ class Builder:
         self._parameters.add(value)
         return value
 
-    def _yield_outputs(self, results: list[Any]) -> list[ir.Value]:
+    def _yield_outputs(self, results: list[Any], of: OperatorSpec) -> list[ir.Value]:
         """The outputs of a graph: each is a node's own result, and stands there once."""
         own = {output for node in self.nodes for output in node.outputs}
         outputs: list[ir.Value] = []
         for result in results:
-            outputs.append(result if result in own and result not in outputs else self._copy(result))
+            outputs.append(result if result in own and result not in outputs else self._copy(result, of))
         return outputs
 
-    def _copy(self, value: ir.Value) -> ir.Value:
-        spec = self._dialects[-1].find_role("copy", self._opset)
+    def _copy(self, value: ir.Value, of: OperatorSpec) -> ir.Value:
+        spec = next(one for one in self._dialects if one.name == of.dialect).find_role("copy", self._opset)
         node = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
         self.nodes.append(node)
         node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
