@@ -16,6 +16,7 @@ from nnrewrite.backends.python_writer import Encoded
 from nnrewrite.conversion import pipeline
 
 from .conftest import Judge
+from .loops import ROWS
 
 _RANDOM = np.random.default_rng(0)
 
@@ -89,21 +90,10 @@ def recurrent() -> Case:
 
 def lists() -> Case:
     """A list that grows in a loop, and gives up its first value for its last."""
-    graph = onnx.parser.parse_graph("""g (float[4,3] x) => (float[4,3] y)
-      <int64 first = {0}, int64 turns = {4}, bool go = {1}, float[3] begin = {0, 1, 2}> {
-      none = SequenceEmpty <dtype = 1> ()
-      last, rows = Loop <
-        body = turn (int64 i, bool c, float[3] h, seq(float[3]) s) => (bool d, float[3] k, seq(float[3]) t) {
-        e = Gather <axis = 0> (x, i)
-        k = Add(h, e)
-        t = SequenceInsert(s, k)
-        d = Identity(go)
-      }> (turns, go, begin, none)
-      some = SequenceErase(rows, first)
-      one = SequenceAt(rows, first)
-      more = SequenceInsert(some, one)
-      y = ConcatFromSequence <axis = 0, new_axis = 1> (more)
-    }""")
+    moved = "some = SequenceErase(rows, first)  one = SequenceAt(rows, first)  more = SequenceInsert(some, one)"
+    text = ROWS.replace("Identity(c)", "Identity(go)").replace("(rows)", "(more)")
+    text = text.replace("  y = ", f"  {moved}  y = ")
+    graph = onnx.parser.parse_graph(f"g {text}")
     return [*graph.node], {one.name: onh.to_array(one) for one in graph.initializer}, [4, 3]
 
 

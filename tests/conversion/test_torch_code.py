@@ -23,6 +23,7 @@ from nnrewrite.engine.dialects.ops_files import load
 
 from ..rules.test_control import counter
 from .conftest import Judge, assert_equal
+from .loops import ROWS
 
 _RANDOM = np.random.default_rng(0)
 
@@ -146,7 +147,7 @@ def shared_heads() -> Case:
     return nodes, sizes, [("q", [2, 6, 4, 8]), ("k", [2, 2, 5, 8]), ("v", [2, 2, 5, 8])]
 
 
-def parsed(text: str) -> Case:
+def parse_case(text: str) -> Case:
     """A case in ONNX's own notation: `(float[2] x) => (float[2] y) { y = Relu(x) }`."""
     graph = onnx.parser.parse_graph(f"g {text}")
     inputs = [(one.name, [extent.dim_value for extent in one.type.tensor_type.shape.dim]) for one in graph.input]
@@ -167,18 +168,6 @@ LISTS = """(float[2,6] x, float[2,2] z) => (float[2,6] y)
   many = Mul(sum, n)
   wide = ConcatFromSequence <axis = -1> (less)
   y = Add(wide, many)
-}"""
-
-ROWS = """(float[4,3] x, float[3] begin) => (float[4,3] y) <int64 first = {0}, int64 turns = {4}, bool go = {1}> {
-  none = SequenceEmpty <dtype = 1> ()
-  last, rows = Loop <
-    body = turn (int64 i, bool c, float[3] h, seq(float[3]) s) => (bool d, float[3] k, seq(float[3]) t) {
-    e = Gather <axis = 0> (x, i)
-    k = Add(h, e)
-    t = SequenceInsert(s, k)
-    d = Identity(c)
-  }> (turns, go, begin, none)
-  y = ConcatFromSequence <axis = 0, new_axis = 1> (rows)
 }"""
 
 COLUMNS = """(float[4,3] x, float[3] begin) => (float[3,4] y) {
@@ -318,9 +307,9 @@ CASES: dict[str, Case] = {
     ),
     "to_a_scalar": one("Reshape", [1, 1], whole("s", [])),
     "scan": scan(),
-    "scan_along_another_axis": parsed(COLUMNS),
-    "lists": parsed(LISTS),
-    "list_in_a_loop": parsed(ROWS),
+    "scan_along_another_axis": parse_case(COLUMNS),
+    "lists": parse_case(LISTS),
+    "list_in_a_loop": parse_case(ROWS),
     "codes": (
         [
             oh.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),

@@ -72,10 +72,10 @@ class Block:
         self.lines.append(f"{condition} = {self.choose(['Less', 'Greater'])}({total}, limit)")
         return condition
 
-    def close(self, kinds: Sequence[str], before: Sequence[str] = ()) -> str:
+    def close(self, kinds: Sequence[str], before: Sequence[str] = (), behind: Sequence[str] = ()) -> str:
         """The results and lines of the graph as they stand behind its inputs."""
         results = [(self.add(kind, f"Identity({self.pick(kind)[0]})")[0], KINDS[kind]) for kind in kinds]
-        said = [*before, *(f"{kind} {name}" for name, kind in results)]
+        said = [*before, *(f"{kind} {name}" for name, kind in results), *behind]
         return f"({', '.join(said)}) {{ {'  '.join(self.lines)} }}"
 
     def branch(self, depth: int) -> None:
@@ -86,40 +86,33 @@ class Block:
         self.values += zip(names, kinds, strict=True)
 
     def loop(self, depth: int) -> None:
-        """A loop that carries values, collects others, and may put one behind a list."""
+        """A loop that carries values, and collects others or puts one behind a list."""
         begins = [self.pick(*KINDS) for _ in range(self.draw(st.integers(0, 2)))]
-        rows = [self.choose(KINDS) for _ in range(self.draw(st.integers(not begins, 2)))]
         listed = self.draw(st.booleans())
-        turn, told, goes, old, new = (self.name() for _ in range(5))
+        rows = [] if listed else [self.choose(KINDS) for _ in range(self.draw(st.integers(not begins, 2)))]
+        turn, told, goes, empty, old, new, grown, stacked = (self.name() for _ in range(8))
         carried = [(self.name(), kind) for _, kind in begins]
+        kinds = [*(kind for _, kind in carried), *rows]
         body = self.enter((turn, "count"), *carried).grow(depth, 4)
         ending = body.ask() if self.draw(st.booleans()) else self.choose([told, "go"])
         body.lines.append(f"{goes} = Identity({ending})")
-        inputs = [f"int64 {turn}", f"bool {told}", *(f"{KINDS[kind]} {name}" for name, kind in carried)]
-        heads, result = [self.name() for _ in [*begins, *rows]], self.name()
         if listed:
-            self.lines.append(f"{old}_begin = SequenceEmpty <dtype = 1> ()")
+            self.lines.append(f"{empty} = SequenceEmpty <dtype = 1> ()")
             body.lines.append(f"{new} = SequenceInsert({old}, {body.pick('vector')[0]})")
-        kinds = [kind for _, kind in carried]
-        lists = [f"seq(float[2]) {new}"] if listed else []
-        text = body.close([*kinds], [f"bool {goes}"]) if listed else body.close([*kinds, *rows], [f"bool {goes}"])
-        if listed:  # what is collected comes behind what is carried
-            heads = heads[: len(kinds)]
-            rows = []
-            text = text.replace(") {", f"{', ' if text[1 : text.index(')')] else ''}{lists[0]}) {{", 1)
-            inputs.append(f"seq(float[2]) {old}")
-        targets = ", ".join([*heads, result] if listed else heads)
-        operands = ", ".join([*(name for name, _ in begins), *([f"{old}_begin"] if listed else [])])
-        often = self.choose(["zero", "one", "two", "three"][listed:])
-        head = f"{targets} = Loop({', '.join(filter(None, [often, 'go', operands]))})"
+        inputs = [f"int64 {turn}", f"bool {told}", *(f"{KINDS[kind]} {name}" for name, kind in carried)]
+        inputs += [f"seq(float[2]) {old}"] * listed
+        text = body.close(kinds, [f"bool {goes}"], [f"seq(float[2]) {new}"] * listed)
+        heads = [self.name() for _ in kinds]
+        often = self.choose(["one", "two", "three"] if listed else ["zero", "one", "two", "three"])
+        operands = [often, "go", *(name for name, _ in begins), *([empty] * listed)]
+        head = f"{', '.join([*heads, *([grown] * listed)])} = Loop({', '.join(operands)})"
         self.lines.append(f"{head} <body = {self.name()} ({', '.join(inputs)}) => {text}>")
-        self.values += zip(heads, kinds, strict=False)
-        if listed:
-            stacked = self.name()
-            self.lines.append(f"{stacked} = ConcatFromSequence <axis = 0, new_axis = 1> ({result})")
-            self.add("vector", f"ReduceSum <keepdims = 0> ({stacked}, first)")
-        for name, kind in zip(heads[len(kinds) :], rows, strict=True):
+        self.values += zip(heads, kinds[: len(carried)], strict=False)
+        for name, kind in zip(heads[len(carried) :], rows, strict=True):
             self.add(kind, f"ReduceSum <keepdims = 0> ({name}, first)")
+        if listed:
+            self.lines.append(f"{stacked} = ConcatFromSequence <axis = 0, new_axis = 1> ({grown})")
+            self.add("vector", f"ReduceSum <keepdims = 0> ({stacked}, first)")
 
     def lengthen(self, depth: int) -> None:
         """A loop that puts one row more behind what it carries; the file says the extents of the first turn."""
