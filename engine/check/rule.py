@@ -9,9 +9,9 @@ from ..dialects.operators import Dialect, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..expressions.opset_range import find_possible
 from ..rewrite.families import expand_family
-from ..rewrite.stages import ACCEPT, ADAPT, JUDGING, OF_SOURCE, ONCE, STAGES, list_template_dialects
+from ..rewrite.stages import ACCEPT, ADAPT, JUDGING, OF_SOURCE, ONCE, REWRITING, STAGES, list_template_dialects
 from ..syntax import tree
-from ..syntax.diagnostics import add_article, suggest
+from ..syntax.diagnostics import add_article, join_words, suggest
 from ..syntax.reversal import Irreversible, is_reversible, reverse
 from ..syntax.tree_traversal import walk
 from .definitions import FAIL
@@ -30,9 +30,7 @@ _REFUSING = "write `where`; what the target cannot run is said by rules of `stag
 
 def check_rule(written: tree.Rule, context: Context) -> None:
     """Check a rule, or each member of the family that it stands for."""
-    if written.stage not in STAGES:
-        help = suggest(written.stage, STAGES, "the stages")
-        context.report(written.span, f"there is no stage `{written.stage}`", help)
+    if not _check_stages(written, context):
         return
     if written.stage in ONCE and context.source is context.target:
         context.report(
@@ -55,6 +53,22 @@ def check_rule(written: tree.Rule, context: Context) -> None:
         for member, entry in zip(expand_family(written), written.over, strict=True):
             with context.world.diagnosis.add_note(f"for {entry.source} => {entry.target}", entry.span):
                 _check_member(member, reads, inner)
+
+
+def _check_stages(written: tree.Rule, context: Context) -> bool:
+    stages = (written.stage, *written.again)
+    unknown = [stage for stage in stages if stage not in STAGES]
+    for stage in unknown:
+        context.report(written.span, f"there is no stage `{stage}`", suggest(stage, STAGES, "the stages"))
+    if unknown:
+        return False
+    alone = next((stage for stage in stages if stage not in REWRITING), None)
+    if written.again and alone is not None:
+        help = f"{join_words(REWRITING, 'and')} may have a rule together"
+        context.report(written.span, f"a rule of stage `{alone}` is of no other", help)
+    elif len(set(stages)) < len(stages):
+        context.report(written.span, f"rule `{written.name}` names a stage twice")
+    return True
 
 
 def _check_reversible(written: tree.Rule, reads: Dialect, context: Context) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,9 @@ _Operand = tuple[int | None, Extents | None, bytes, "np.dtype[Any] | None"]
 
 #: what inference lets through of what goes wrong in it
 _RAISED = (RuntimeError, ValueError, IndexError, MemoryError)
+#: types of shapes, axes and counts, and those of all numbers: bytes and real numbers seldom say anything of shapes
+_COUNTS = {ir.DataType.INT32, ir.DataType.INT64}
+_NUMBERS = set(ir.DataType) - {ir.DataType.STRING, ir.DataType.UNDEFINED}
 #: attributes that are not told apart by their value
 UNCOUNTED = {
     ir.AttributeType[f"{kind}{several}"]
@@ -58,16 +61,14 @@ def infer(node: ir.Node, opset: int, elements: bool = True) -> list[Inferred]:
     attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.data.values()])
     remember = not any(kind in UNCOUNTED for _, kind, _ in attributes)
     derive = _infer if remember else _infer.__wrapped__
-    whole = tuple([None if value is None else _describe_operand(value) for value in node.inputs])
-    if not elements:
-        whole = tuple([None if one is None else _drop_elements(one) for one in whole])
-    # Real numbers say nothing about shapes, but for the few operators that leave them open without.
-    brief = tuple(
-        [one if one is None or one[3] is None or one[3].kind in "biu" else _drop_elements(one) for one in whole]
-    )
+    told = _COUNTS if elements else ()
+    brief = tuple([None if value is None else _describe_operand(value, told) for value in node.inputs])
     found = derive(node.domain, node.op_type, opset, attributes, brief, len(node.outputs))
-    if brief != whole and any(one.shape is None or None in one.shape for one in found):
-        found = derive(node.domain, node.op_type, opset, attributes, whole, len(node.outputs))
+    if elements and any(one.shape is None or None in one.shape for one in found):
+        # a few operators leave open what other numbers tell
+        whole = tuple([None if value is None else _describe_operand(value, _NUMBERS) for value in node.inputs])
+        if brief != whole:
+            found = derive(node.domain, node.op_type, opset, attributes, whole, len(node.outputs))
     return list(found)
 
 
@@ -134,20 +135,14 @@ def _read_type(proto: onnx.TypeProto | None) -> Inferred:
     return Inferred(dtype, found)
 
 
-def _describe_operand(value: ir.Value) -> _Operand:
-    dtype, shape = value.dtype, read_extents(value)
-    tensor = value.const_value
-    if tensor is None or tensor.size > SHAPE_DATA or tensor.dtype == ir.DataType.STRING:
-        return None if dtype is None else int(dtype), shape, b"", None
+def _describe_operand(value: ir.Value, told: Container[ir.DataType]) -> _Operand:
+    """What inference is told of an operand, its elements only where they are of some types."""
+    dtype, shape, tensor = value.dtype, read_extents(value), value.const_value
+    kind = None if dtype is None else int(dtype)
+    if tensor is None or tensor.dtype not in told or tensor.size > SHAPE_DATA:
+        return kind, shape, b"", None
     array = read_initializer(value)
-    if array is None:
-        return None if dtype is None else int(dtype), shape, b"", None
-    return None if dtype is None else int(dtype), array.shape, array.tobytes(), array.dtype
-
-
-def _drop_elements(operand: _Operand) -> _Operand:
-    """The same operand without its elements."""
-    return operand[0], operand[1], b"", None
+    return (kind, shape, b"", None) if array is None else (kind, array.shape, array.tobytes(), array.dtype)
 
 
 def _make_type(operand: _Operand) -> onnx.TypeProto:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..base.constants import TRAINED, read_initializer
 from ..base.quantization import read_quantization
 from ..base.startup import dataclass
-from ..dialects.operators import Dialect
+from ..dialects.operators import Dialect, OperatorSpec
 from ..rewrite.stages import RECOVER
 from .base import Module, Visit
 
@@ -43,7 +43,7 @@ class CommonSubexpressions:
             return
         if self.constants:
             merge_constants(module.graph)
-        merge_nodes(module.graph, module.target, inner=module.depth > 0)
+        merge_nodes(module.graph, module.target, module.opset, inner=module.depth > 0)
 
 
 def merge_constants(graph: ir.Graph) -> None:
@@ -94,8 +94,10 @@ def _merge(value: ir.Value, kept: ir.Value, graph: ir.Graph) -> None:
             del graph.initializers[value.name]  # nothing sweeps after this
 
 
-def merge_nodes(graph: ir.Graph, dialect: Dialect, inner: bool = False) -> None:
+def merge_nodes(graph: ir.Graph, dialect: Dialect, opset: int | None = None, inner: bool = False) -> None:
     """Let the users of a node use an earlier one that computes the same of the same.
+
+    What a node leaves out is the default of the `opset`, the newest one without it.
 
     In an `inner` graph, the body of a node, what computes a result stays: each result is a value of its own there.
     """
@@ -105,11 +107,7 @@ def merge_nodes(graph: ir.Graph, dialect: Dialect, inner: bool = False) -> None:
         results = tuple((one.dtype, read_quantization(one)) for one in node.outputs)
         key = node.op_type, node.domain, results, node.inputs
         others = known.setdefault(key, [])
-        earlier = (
-            next((other for other in others if _list_attributes(other) == _list_attributes(node)), None)
-            if others
-            else None
-        )
+        earlier = _find_alike(node, others, dialect, opset) if others else None
         stays = inner and any(one.is_graph_output() for one in node.outputs)
         if earlier is None or stays or not _is_shareable(node, dialect):
             others.append(node)
@@ -117,6 +115,13 @@ def merge_nodes(graph: ir.Graph, dialect: Dialect, inner: bool = False) -> None:
         for output, kept in zip(node.outputs, earlier.outputs, strict=True):
             ir.convenience.replace_all_uses_with(output, kept, replace_graph_outputs=True)
         graph.remove(node, safe=True)
+
+
+def _find_alike(node: ir.Node, others: Sequence[ir.Node], dialect: Dialect, opset: int | None) -> ir.Node | None:
+    """The one of some nodes of one operator that has a node's attributes, given or by default."""
+    spec = dialect.find_operator(node.op_type, opset) if node.domain == dialect.domain else None
+    wanted = _list_attributes(node, spec)
+    return next((other for other in others if _list_attributes(other, spec) == wanted), None)
 
 
 def _is_shareable(node: ir.Node, dialect: Dialect) -> bool:
@@ -132,8 +137,14 @@ def _is_small(tensor: ir.TensorProtocol) -> bool:
     return tensor.size <= _COMPARED and tensor.dtype != ir.DataType.STRING
 
 
-def _list_attributes(node: ir.Node) -> dict[str, object]:
-    return {name: (attribute.type, _read_content(attribute)) for name, attribute in node.attributes.items()}
+def _list_attributes(node: ir.Node, spec: OperatorSpec | None) -> dict[str, object]:
+    """The attributes of a node that are not what they are where they are left out."""
+    known = {} if spec is None else spec.options
+    return {
+        name: (attribute.type, _read_content(attribute))
+        for name, attribute in node.attributes.items()
+        if name not in known or attribute.value != known[name].default
+    }
 
 
 def _read_content(attribute: ir.Attr) -> object:

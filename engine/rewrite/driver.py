@@ -117,7 +117,9 @@ class Driver:
                 work += [other for other in reversed(made) if other.domain != self._rules.target.domain]
 
     def _refresh(self, node: ir.Node) -> None:
-        """Infer anew what a node of the target yields, as what it reads may be known better by now."""
+        """Infer anew what a node of the target yields where it is open: what it reads may be known better by now."""
+        if all(result.shape is not None and result.shape.is_static() for result in node.outputs):
+            return
         if any(find_bodies(node)):
             return
         if self._rules.settle is not None:

@@ -81,10 +81,11 @@ def outline_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Conte
                 reads = source if rule.stage in OF_SOURCE else target
                 equations = compile_equations(rule.equations, reads, file.opsets[1])
                 weight = sum(min(n.compute_weight() for n in iterate_nodes(e.value)) for e in equations)
-                order = (-file.rank, -rule.priority, -weight, len(outlines))
                 roots = tuple(dict.fromkeys(_list_roots(rule.equations[-1].value, reads, file.opsets)))
                 deep, needs = is_deep(equations), list_needs(rule, reads, list_conditions(rule.clauses, definitions))
-                outlines.append(Outline(rule.name, rule.stage, roots, order, number, place, member, deep, needs))
+                for stage in (rule.stage, *rule.again):
+                    order = (-file.rank, -rule.priority, -weight, len(outlines))
+                    outlines.append(Outline(rule.name, stage, roots, order, number, place, member, deep, needs))
     return Contents(tuple(outlines), places)
 
 

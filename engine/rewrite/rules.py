@@ -239,7 +239,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     layouts = dict(_list_layouts(equations))
     return Rule(
         rule.name,
-        rule.stage,
+        one.stage,
         rule.span,
         equations,
         rule.clauses,

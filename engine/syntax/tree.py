@@ -325,6 +325,7 @@ class Rule:
     tests: tuple[Test, ...]
     span: Span
     definitions: tuple[Definition, ...] = ()  #: those that it alone calls
+    again: tuple[str, ...] = ()  #: the stages in which it is tried besides
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,10 +392,9 @@ class RuleFile:
     base: str | None = None  #: its definitions are called as the file's own, its rules come after the file's
     without: tuple[str, ...] = ()  #: rules of the base that do not hold
     rank: int = 0  #: of packs that are laid over each other, the last has the highest
-    #: the groups written out in its items, the fragments put in there, and those of other packs that are yet to be
-    groups: tuple[Group, ...] = ()
-    fragments: tuple[Fragment, ...] = ()
-    awaited: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = ()  #: written out in its items
+    fragments: tuple[Fragment, ...] = ()  #: put in there
+    awaited: tuple[str, ...] = ()  #: those of other packs, which are yet to be
     uses: tuple[Use, ...] = ()
     reverses: tuple[Use, ...] = ()
     after: tuple[str, ...] = ()  #: the pack that a step of its own applies before, and rules of it that do not hold

@@ -150,9 +150,10 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         def select(*kinds: type) -> tuple[Any, ...]:
             return tuple(part for part in parts if isinstance(part, kinds))
 
+        stage, *again = modifiers.get("stage", ("lower",))
         return tree.Rule(
             str(name),
-            modifiers.get("stage", "lower"),
+            stage,
             modifiers.get("priority", 0),
             modifiers.get("over", ()),
             select(tree.Equation),
@@ -161,10 +162,11 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
             select(tree.Test),
             self._locate_token(name),
             select(tree.Definition),
+            tuple(again),
         )
 
-    def stage(self, span: Span, children: list[Any]) -> tuple[str, str]:
-        return "stage", str(children[0])
+    def stage(self, span: Span, children: list[Any]) -> tuple[str, tuple[str, ...]]:
+        return "stage", tuple(map(str, children))
 
     def priority(self, span: Span, children: list[Any]) -> tuple[str, int]:
         return "priority", int(children[0])

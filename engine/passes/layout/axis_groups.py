@@ -196,7 +196,7 @@ def find_changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arr
     new: dict[str, list[int]] = {}
     for words, order in ((remap, operand), (remap_result, result)):
         for name, word in words.items():
-            if listed and word.startswith("per_axis"):
+            if (listed and word.startswith("per_axis")) or (word == "axis" and is_single(node, spec)):
                 continue
             value = values[name] if name in values else read(node, spec, name)
             if value is None:
@@ -205,6 +205,13 @@ def find_changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arr
                 value = _complete(node, spec, value, len(order) * (1 if word == "per_axis" else 2))
             new[name] = WORDS[word](value, order, result)
     return new
+
+
+def is_single(node: ir.Node, spec: OperatorSpec) -> bool:
+    """Whether what goes along an axis is one element, which all share: the axis means nothing."""
+    along = spec.facts.along
+    operand = node.inputs[find_place(spec, along)] if along is not None else None
+    return operand is not None and operand.const_value is not None and operand.const_value.size == 1
 
 
 def _complete(node: ir.Node, spec: OperatorSpec, value: list[int], wanted: int) -> list[int]:

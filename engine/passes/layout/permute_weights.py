@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from ...dialects.inference import read_extents
 from ...dialects.operators import Dialect, OperatorSpec, get_option
-from .axis_groups import Blocks, Group, Slot, find_place, read, require_extents
+from .axis_groups import Blocks, Group, Slot, is_single, read, require_extents
 from .regroup import Axes, Opaque
 from .views import Tensor, TensorViews
 
@@ -190,16 +190,9 @@ def _is_axis_special(node: ir.Node, spec: OperatorSpec, axis: int, rank: int) ->
         elif value is None:
             if spec.facts.removes == name:
                 return True
-        elif any(number % rank == axis for number in value) and not _is_single(node, spec, name):
+        elif any(number % rank == axis for number in value) and not is_single(node, spec):
             return True
     return False
-
-
-def _is_single(node: ir.Node, spec: OperatorSpec, name: str) -> bool:
-    """Whether what goes along an axis is one element, which all share."""
-    along = spec.facts.along
-    operand = node.inputs[find_place(spec, along)] if along is not None else None
-    return operand is not None and operand.const_value is not None and operand.const_value.size == 1
 
 
 def _link_concatenated(node: ir.Node, spec: OperatorSpec, where: Place, axes: Axes) -> list[tuple[Place, int]]:

@@ -63,6 +63,17 @@ def test_results_of_a_body_stay_values_of_their_own(catalogue: Catalogue) -> Non
     assert [node.op_type for node in made] == ["Exp", "Neg", "Neg"] and len({id(one) for one in made.outputs}) == 2
 
 
+def test_what_is_left_out_is_the_default_of_the_opset(catalogue: Catalogue) -> None:
+    def make() -> ir.Graph:
+        x = ir.Value(name="x")
+        return graph(*(ir.Node("", "Softmax", [x], given, num_outputs=1) for given in ([], [ir.AttrInt64("axis", -1)])))
+
+    newest, older = make(), make()
+    merge_nodes(newest, catalogue.find_dialect("onnx"), 13)
+    merge_nodes(older, catalogue.find_dialect("onnx"), 12)  # whose default is axis 1
+    assert (len(newest), len(older)) == (1, 2)
+
+
 def test_of_equal_constants_one_is_left(catalogue: Catalogue) -> None:
     x = ir.Value(name="x")
     constants = [ir.Value(name=f"c{i}", const_value=ir.tensor([1.0, float(i == 2)], name=f"c{i}")) for i in range(3)]

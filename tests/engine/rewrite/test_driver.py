@@ -65,6 +65,15 @@ def test_stages_run_one_after_the_other(catalogue: Catalogue) -> None:
     assert operators(run) == ["Abs"]
 
 
+def test_a_rule_is_tried_in_each_of_its_stages(catalogue: Catalogue) -> None:
+    rules = """
+        rule both stage recover, simplify { y = Neg(x) => y = Abs(x) }
+        rule between stage simplify { y = Relu(x) => y = Neg(x) }"""
+    run = rewriter(catalogue, rules, "(float[2] x) => (float[2] y) { a = Neg(x) y = Relu(a) }")
+    run.run()
+    assert operators(run) == ["Abs", "Abs"]
+
+
 def test_patterns_of_several_nodes_are_lowered_before_single_ones(catalogue: Catalogue) -> None:
     rules = """
         rule relu { y = RELU(x) => y = Relu(x) }
