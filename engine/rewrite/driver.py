@@ -10,7 +10,8 @@ import onnx_ir as ir
 
 from ..base.errors import ModelError, Reason, RewriteError
 from ..base.names import Scope
-from ..dialects.inference import InferenceError, infer, make_shape, read_extents, update_extents
+from ..dialects.folding import fold
+from ..dialects.inference import SHAPE_DATA, InferenceError, infer, make_shape, read_extents, update_extents
 from ..dialects.symbols import UNNAMED
 from .apply import RULE, SOURCE, Applier, Outcome
 from .edits import Edits
@@ -109,12 +110,33 @@ class Driver:
             if node.graph is None:
                 continue
             if node.domain == self._rules.target.domain != self._rules.source.domain:
+                if self._fold(node):
+                    continue
                 self._refresh(node)
             made = self._apply_first(node, self._list_candidates(node, deep=False))
             # The graph of a call that was put in its place holds operators of the source; what rules over integers
             # make of the source is left to later stages.
             if self._stage != INTEGERS:
                 work += [other for other in reversed(made) if other.domain != self._rules.target.domain]
+
+    def _fold(self, node: ir.Node) -> bool:
+        """Compute a node that was made before the few numbers that it reads were constant; whether it is gone."""
+        known = [value.const_value for value in node.inputs if value is not None]
+        if not known or any(tensor is None or tensor.size > SHAPE_DATA for tensor in known):
+            return False
+        spec = self._rules.target.find_operator(node.op_type, self._rules.opset)
+        if spec is None or spec.schema is None or not spec.facts.fold:
+            return False
+        try:
+            found = fold(node, spec, self._rules.opset, infer(node, self._rules.opset))
+        except InferenceError:
+            return False  # who refreshes it tells
+        if found is None:
+            return False
+        scope = self._edits.scope
+        made = [scope.make_computed_constant(elements, node.op_type, node.inputs) for elements in found]
+        self._edits.put(node, [], list(zip(node.outputs, made, strict=True)))
+        return True
 
     def _refresh(self, node: ir.Node) -> None:
         """Infer anew what a node of the target yields where it is open: what it reads may be known better by now."""

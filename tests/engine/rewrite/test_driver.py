@@ -74,6 +74,17 @@ def test_a_rule_is_tried_in_each_of_its_stages(catalogue: Catalogue) -> None:
     assert operators(run) == ["Abs", "Abs"]
 
 
+def test_what_was_written_before_its_operands_were_constant_is_computed(catalogue: Catalogue) -> None:
+    rules = """
+        rule several stage normalize { y = NEG(x) => y = Relu(ABS(x)) }
+        rule abs { y = ABS(x) => y = Abs(x) }
+        rule add { y = ADD(a, b) {fused_activation_function: NONE} => y = Add(a, b) }"""
+    graph = "(float[2] x) => (float[2] y) <float[2] k = {-1, 2}> { c = tflite.NEG(k) y = tflite.ADD(x, c) }"
+    run = rewriter(catalogue, rules, graph, "tflite -> onnx")
+    run.run()
+    assert operators(run) == ["Add"]
+
+
 def test_patterns_of_several_nodes_are_lowered_before_single_ones(catalogue: Catalogue) -> None:
     rules = """
         rule relu { y = RELU(x) => y = Relu(x) }
