@@ -14,9 +14,10 @@ from .identifiers import make_identifier
 from .members import Body, is_read_as_number
 from .printer import write_expression, write_head
 from .shape_comments import shorten_places, write_shape
+from .small_constants import write_constant
 from .statements import LETTERS, Statement, StatementWriter, Suite, is_number
 from .steps import Block, Roll, Slot, Step, count_reads, is_truth, read_option, read_truth
-from .templates import Filling, fill, make_literal, parse_template
+from .templates import Filling, fill, make_attribute, make_literal, parse_template
 from .value_names import find_preferred_names
 
 #: letters of an expression that may stand in another, and of a statement that it may make
@@ -305,7 +306,7 @@ class Method:
     def _compute(self, place: int, first: Step, step: Step) -> ast.expr:
         member = self.body.of_step.get(place)
         if member is not None and (step.block is not None or member.kind == "chain"):
-            called: ast.expr = _make_attribute(member.name)
+            called: ast.expr = make_attribute(member.name)
             if member.kind == "numbered":
                 called = ast.Subscript(called, ast.Constant(member.places.index(place)))
             return ast.Call(called, [self._known[value] for value in first.inputs], [])
@@ -313,7 +314,7 @@ class Method:
             assert step.node is not None
             items = [self._write_operand(place, step, "", at, value) for at, value in enumerate(step.node.inputs)]
             given: list[ast.expr] = [one or ast.Constant(None) for one in items]
-            return ast.Call(_make_attribute(self.placeholders[step]), given, [])
+            return ast.Call(make_attribute(self.placeholders[step]), given, [])
         python = step.spec.facts.python
         names: dict[str, Filling] = {}
         for operand in step.spec.operands:
@@ -325,8 +326,8 @@ class Method:
         if member is not None:
             if python.call is None:
                 arguments = [one for one in names.values() if isinstance(one, ast.expr)]
-                return ast.Call(_make_attribute(member.name), arguments, [])
-            names["layer"] = _make_attribute(member.name)
+                return ast.Call(make_attribute(member.name), arguments, [])
+            names["layer"] = make_attribute(member.name)
             return fill(parse_template(python.call), names)
         assert python.expression is not None
         made = fill(parse_template(python.expression), {**names, **read_options(step)})
@@ -339,7 +340,7 @@ class Method:
             parameter = self.parameters.get((place, (name, at)))
             if parameter is None:
                 return make_literal(step.literals[name, at])
-            names = {one.id: _make_attribute(one.id) for one in ast.walk(parameter) if isinstance(one, ast.Name)}
+            names = {one.id: make_attribute(one.id) for one in ast.walk(parameter) if isinstance(one, ast.Name)}
             self.kept |= set(names)
             return fill(parameter, names)
         if (name, at) in step.own:
@@ -350,7 +351,9 @@ class Method:
         return self._known[value]
 
     def _write_tensor(self, place: int, slot: Slot) -> ast.expr:
-        return _make_attribute(self.body.tensors[place, slot].name)
+        if (place, slot) not in self.body.tensors:
+            return write_constant(self.body.steps[place].read_tensor(slot), self.python)
+        return make_attribute(self.body.tensors[place, slot].name)
 
     def _format_shape(self, place: int, result: int) -> str:
         """The extents of a result as a comment, where all instances have the same."""
@@ -393,7 +396,3 @@ def read_options(step: Step) -> dict[str, Filling]:
 def _is_copy(step: Step) -> bool:
     expression = None if step.spec is None else step.spec.facts.python.expression
     return expression is not None and len(step.reads) == 1 and isinstance(parse_template(expression), ast.Name)
-
-
-def _make_attribute(name: str) -> ast.expr:
-    return ast.Attribute(ast.Name("self"), name)

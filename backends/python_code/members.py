@@ -14,6 +14,7 @@ from ...engine.dialects.operators import Dialect
 from .blocks import share_scope
 from .class_sizes import Size
 from .identifiers import Names, find_own_name, make_identifier, make_snake
+from .small_constants import is_written_in_place
 from .step_order import list_steps
 from .steps import Block, Slot, Step, count_reads, share_prefix
 from .templates import list_arguments, name_call
@@ -62,6 +63,11 @@ class Body:
         whole = len(self.members) == 1 and self.members[0].kind == "chain" and self.block is not None
         return whole and len(self.members[0].places) == len(self.steps)
 
+    def read_tensor(self, member: Member) -> ir.Value:
+        """The constant that a member is."""
+        assert member.slot is not None
+        return self.steps[member.places[0]].read_tensor(member.slot)
+
 
 def is_read_as_number(body: Body, step: Step) -> bool:
     """Whether what a step yields is only read where numbers of Python may stand."""
@@ -91,6 +97,7 @@ def plan_body(
             chained |= dict.fromkeys(places, (kind, places))
     for name, places in _find_numbered(steps, chained, block):
         chained |= dict.fromkeys(places, (name, places))
+    python = dialect.facts.python if block is None else None  # instances of a block have numbers of their own
     wishes: list[tuple[str, Member]] = []
     for place, step in enumerate(steps):
         if place in chained:
@@ -102,9 +109,11 @@ def plan_body(
         elif step.layer or step.block is not None:
             wishes.append((_name_everywhere(place, step, block), Member("", [place])))
         for slot, value in step.own.items():
+            if is_written_in_place(value, python):
+                continue
             stored = {} if step.spec is None else step.spec.facts.python.stored
             wishes.append((_name_tensor(value, stored.get(slot[0], slot[0])), Member("", [place], "tensor", slot)))
-        if step.constant is not None:
+        if step.constant is not None and not is_written_in_place(step.constant, python):
             called = _name_operand(step.constant, steps, block_inputs)
             wishes.append((_name_tensor(step.constant, called), Member("", [place], "tensor", ("", -1))))
     often = [wish for wish, _ in wishes]

@@ -25,7 +25,7 @@ from .progressions import write_progressions
 from .rerolled_loops import fold_rounds
 from .step_order import list_steps
 from .steps import Block, Slot, Step
-from .templates import Filling, fill, list_arguments, make_literal, parse_template
+from .templates import Filling, fill, list_arguments, make_attribute, make_literal, parse_template
 from .ties import has_elements_of, write_last_statements
 
 #: letters of an option in a comment
@@ -152,6 +152,7 @@ class _Writer:
             self._block_inputs[body.block] = method.inputs
         bodies = list(_walk(body))
         made = [line for one in bodies for member in one.members for line in self._write_member(member, one, slots)]
+        made += [line for one in bodies[1:] for member in one.members for line in self._write_build(member, one)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
         made += ends
         base = self._python.base if body.block is None else self._python.block or self._python.base
@@ -160,7 +161,7 @@ class _Writer:
             member
             for one in bodies
             for member in one.members
-            if member.kind == "tensor" and not self._is_parameter(_read_member(one, member))
+            if member.kind == "tensor" and not self._is_parameter(one.read_tensor(member))
         ]
         if buffers and self._python.tensor:
             lines += [*(f"    {member.name}: {self._python.tensor}" for member in buffers), ""]
@@ -223,6 +224,14 @@ class _Writer:
             value = self._make_chain(member, body, slots)
         yield from write_statement(f"self.{member.name} = ", value, 2)
 
+    def _write_build(self, member: Member, body: Body) -> Iterator[str]:
+        """What makes the weights of a layer that a run may pass by."""
+        taken = body.steps[member.places[0]].reads[0] if member.slot is None else None
+        if self._python.build and taken is not None and taken.shape is not None:
+            extents = [extent if isinstance(extent, int) else None for extent in taken.shape]
+            names = {"layer": make_attribute(member.name), "shape": make_literal(extents)}
+            yield from write_statement("", fill(parse_template(self._python.build), names), 2)
+
     def _make_chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> ast.expr:
         layers = [self._make_layer(place, body.steps[place], slots) for place in member.places]
         alike = all(ast.dump(one) == ast.dump(layers[0]) for one in layers)
@@ -258,7 +267,7 @@ class _Writer:
     def _write_tensor_member(
         self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]
     ) -> Iterator[str]:
-        value, [place], slot = _read_member(body, member), member.places, member.slot
+        value, [place], slot = body.read_tensor(member), member.places, member.slot
         assert slot is not None and value.const_value is not None and value.dtype is not None
         shape = make_literal([int(extent) for extent in value.const_value.shape.numpy()])
         names: dict[str, Filling] = {
@@ -285,9 +294,7 @@ class _Writer:
         """The tensors of a class, as an instance of it with these steps has them."""
         for member in body.members:
             if member.slot is not None:
-                step = steps[member.places[0]]
-                value = step.constant if step.constant is not None else step.own[member.slot]
-                yield f"{path}{member.name}", value
+                yield f"{path}{member.name}", steps[member.places[0]].read_tensor(member.slot)
                 continue
             for at, place in enumerate(member.places):
                 inner = path + "".join(
@@ -340,12 +347,6 @@ def _describe_input(value: ir.Value, name: str) -> Input:
 def _repeat(layer: ast.expr, count: int) -> ast.GeneratorExp:
     each = ast.comprehension(ast.Name("_"), ast.Call(ast.Name("range"), [ast.Constant(count)], []), [], 0)
     return ast.GeneratorExp(layer, [each])
-
-
-def _read_member(body: Body, member: Member) -> ir.Value:
-    step = body.steps[member.places[0]]
-    assert member.slot is not None
-    return step.constant if step.constant is not None else step.own[member.slot]
 
 
 def _walk(body: Body) -> Iterator[Body]:

@@ -11,10 +11,11 @@ import onnx_ir as ir
 
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.python_facts import DialectPython
+from ...engine.expressions.functions.registry import SHORT
 from .identifiers import Names
 from .printer import write_expression, write_return, write_statement
 from .steps import PLAIN
-from .templates import fill, parse_template
+from .templates import fill, make_literal, parse_template
 
 #: names of values that come and go
 LETTERS = ("x", "y", "z", "u", "v", "w")
@@ -243,8 +244,22 @@ class StatementWriter:
             if statement.is_listed:
                 self.given[target], live[name] = name, last.get(self._numbers[target], -1)
             elif self._numbers.get(target) in last:
-                made = fill(parse_template(self._python.stack), {"xs": ast.Name(name)})
+                made = self._stack_rows(name, target, statement)
                 yield from write_statement(f"{self._give(target, [], live, last)} = ", made, depth)
+
+    def _stack_rows(self, rows: str, target: ir.Value, statement: Statement) -> ast.expr:
+        """What a loop has collected as one tensor, also where it may have turned no times and the extents are known."""
+        made = fill(parse_template(self._python.stack), {"xs": ast.Name(rows)})
+        counted = isinstance(statement.value, ast.Constant) and bool(statement.value.value)
+        turns = (statement.value is None or counted) and (
+            statement.condition is None or (isinstance(statement.condition, ast.Constant) and statement.condition.value)
+        )
+        extents = [] if target.shape is None else list(target.shape)[1:]
+        if turns or target.shape is None or target.dtype is None or not all(isinstance(n, int) for n in extents):
+            return made
+        dtype = parse_template(self._python.types[SHORT[target.dtype]])
+        nothing = fill(parse_template(self._python.empty), {"shape": make_literal([0, *extents]), "dtype": dtype})
+        return ast.IfExp(ast.Name(rows), made, nothing)
 
     def _is_last_read(self, begin: ast.expr, at: int, statement: Statement, last: Mapping[int, int]) -> bool:
         """Whether a value that a loop begins with is read there for the last time, and not within the loop."""

@@ -63,6 +63,10 @@ class Step:
         """The values that it reads and that are no constants of its own."""
         return (value for value in self.reads if value is not None)
 
+    def read_tensor(self, slot: Slot) -> ir.Value:
+        """The constant that it is, or the operand that nothing but it holds."""
+        return self.own[slot] if self.constant is None else self.constant
+
 
 @dataclass(slots=True, eq=False)
 class Roll:

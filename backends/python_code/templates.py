@@ -59,6 +59,11 @@ def make_literal(value: Any) -> ast.expr:
     return ast.Constant(value)
 
 
+def make_attribute(name: str) -> ast.expr:
+    """What a class holds, by its name."""
+    return ast.Attribute(ast.Name("self"), name)
+
+
 def fill(node: ast.expr, names: Mapping[str, Filling]) -> ast.expr:
     """An expression with other expressions in the place of names; arguments that have their default are left out."""
     filled = _fill(node, names)

@@ -69,6 +69,14 @@ class DialectPython:
         "A statement that makes a tensor that is not, of a `name`, a `shape` and a `dtype`; behind `name = ` what is"
         " assigned",
     ] = ""
+    constant: Annotated[
+        str,
+        "A tensor of few numbers `value` of a `dtype` that is not trained, where these are written and it is no buffer",
+    ] = ""
+    build: Annotated[
+        str,
+        "What makes the weights of a layer `layer` for operands of a `shape`, where a run may pass it by",
+    ] = ""
     ties: Annotated[bool, "Whether an assignment lets layers share a weight"] = False
     frozen: Annotated[str | None, "A statement by which a weight `weight` of a layer is not trained"] = None
     precision: Annotated[
@@ -78,6 +86,7 @@ class DialectPython:
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
     scalar: Annotated[str, "The tensor of a number `n`"] = "n"
     stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"
+    empty: Annotated[str, "A tensor without elements, of a `shape` and a `dtype`"] = "zeros(shape, dtype)"
     examples: Annotated[
         Mapping[str, str],
         "By the kind of an element type (float, other_float if not of 32 bits, integer, bool): an input with `{shape}`"

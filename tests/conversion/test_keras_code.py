@@ -16,7 +16,7 @@ from nnrewrite.backends.python_writer import Encoded
 from nnrewrite.conversion import pipeline
 
 from .conftest import Judge
-from .loops import ROWS
+from .loops import BRANCHES, NO_TURNS, ROWS
 
 _RANDOM = np.random.default_rng(0)
 
@@ -93,11 +93,25 @@ def lists() -> Case:
     moved = "some = SequenceErase(rows, first)  one = SequenceAt(rows, first)  more = SequenceInsert(some, one)"
     text = ROWS.replace("Identity(c)", "Identity(go)").replace("(rows)", "(more)")
     text = text.replace("  y = ", f"  {moved}  y = ")
+    return parse_case(text)
+
+
+def loop_of_no_turns() -> Case:
+    return parse_case(NO_TURNS)
+
+
+def branches() -> Case:
+    """A layer that the first run passes by, and values of branches that are asked as truth values."""
+    return parse_case(BRANCHES)
+
+
+def parse_case(text: str) -> Case:
     graph = onnx.parser.parse_graph(f"g {text}")
     return [*graph.node], {one.name: onh.to_array(one) for one in graph.initializer}, [4, 3]
 
 
-CASES = {make.__name__: make() for make in (images, perceptron, attention, recurrent, lists)}
+MAKERS = (images, perceptron, attention, recurrent, lists, loop_of_no_turns, branches)
+CASES = {make.__name__: make() for make in MAKERS}
 
 
 def write(case: Case, folder: Path) -> str:
@@ -130,6 +144,12 @@ def test_heads_and_directions_are_those_of_the_library(tmp_path: Path) -> None:
     text = write(CASES["recurrent"], tmp_path / "recurrent")
     assert "layers.Bidirectional(" in text
     assert "layers.GRU(3, return_sequences=True, return_state=True)" in text
+
+
+def test_small_constants_are_written_and_layers_of_branches_are_built(tmp_path: Path) -> None:
+    text = write(CASES["branches"], tmp_path)
+    assert 'ops.convert_to_tensor(True, dtype="bool")' in text
+    assert "self.dense.build((4, 3))" in text
 
 
 @pytest.mark.torch

@@ -23,7 +23,7 @@ from nnrewrite.engine.dialects.ops_files import load
 
 from ..rules.test_control import counter
 from .conftest import Judge, assert_equal
-from .loops import ROWS
+from .loops import BRANCHES, NO_TURNS, ROWS
 
 _RANDOM = np.random.default_rng(0)
 
@@ -310,6 +310,8 @@ CASES: dict[str, Case] = {
     "scan_along_another_axis": parse_case(COLUMNS),
     "lists": parse_case(LISTS),
     "list_in_a_loop": parse_case(ROWS),
+    "loop_of_no_turns": parse_case(NO_TURNS),
+    "branches": parse_case(BRANCHES),
     "codes": (
         [
             oh.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
