@@ -44,6 +44,22 @@ def images() -> Case:
     return nodes, held | {"w2": real(4, 1, 3, 3), "w3": real(5, 4), "b3": real(5)}, [2, 3, 8, 8]
 
 
+def windows() -> Case:
+    """Windows that are not whole at the end, padding that is not counted, widened kernels in steps, and corners."""
+    nodes = [
+        oh.make_node("MaxPool", ["x"], ["m"], kernel_shape=[3, 2], strides=[2, 3], ceil_mode=1),
+        oh.make_node("AveragePool", ["m"], ["a"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+        oh.make_node(
+            "AveragePool", ["a"], ["e"], kernel_shape=[2, 2], strides=[1, 2], ceil_mode=1, count_include_pad=1
+        ),
+        oh.make_node(
+            "Resize", ["e", "", "", "size"], ["r"], mode="linear", coordinate_transformation_mode="align_corners"
+        ),
+        oh.make_node("Conv", ["r", "w"], ["y"], strides=[2, 2], dilations=[2, 2], pads=[1, 2, 1, 2]),
+    ]
+    return nodes, {"w": real(4, 3, 3, 3), "size": np.array([1, 3, 11, 9], np.int64)}, [1, 3, 21, 26]
+
+
 def perceptron() -> Case:
     nodes = [
         oh.make_node("Gemm", ["x", "w1", "b1"], ["h"], transB=1),
@@ -110,7 +126,7 @@ def parse_case(text: str) -> Case:
     return [*graph.node], {one.name: onh.to_array(one) for one in graph.initializer}, [4, 3]
 
 
-MAKERS = (images, perceptron, attention, recurrent, lists, loop_of_no_turns, branches)
+MAKERS = (images, windows, perceptron, attention, recurrent, lists, loop_of_no_turns, branches)
 CASES = {make.__name__: make() for make in MAKERS}
 
 
