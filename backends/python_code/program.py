@@ -20,7 +20,7 @@ from .class_sizes import list_inputs, put_back, read_sizes, take_sizes
 from .forward import Method, read_options, write_kind
 from .identifiers import Names, make_class_name, make_identifier, make_snake
 from .members import Body, Member, plan_body
-from .printer import WIDTH, quote, write_expression, write_head, write_statement
+from .printer import WIDTH, list_called, list_words, quote, write_expression, write_head, write_statement
 from .progressions import write_progressions
 from .rerolled_loops import fold_rounds
 from .step_order import list_steps
@@ -104,8 +104,7 @@ class _Writer:
         tensors = list(self._iterate_tensors(body, steps, ""))
         ends = write_last_statements(tensors, graph, self._python)
         lines += ["", "", *self._write_class(name, body, ends)]
-        called = _list_words("\n".join(lines))
-        functions = [text for name, text in self._python.functions.items() if name in called]
+        functions = list_called(lines, self._python.functions)
         lines = [*(line for text in functions for line in ["", "", *text.rstrip().split("\n")]), *lines]
         head = self._list_imports("\n".join(lines))
         taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
@@ -119,7 +118,7 @@ class _Writer:
 
     def _list_imports(self, text: str) -> list[str]:
         """The lines of imports that something refers to."""
-        words = _list_words(text)
+        words = list_words(text)
         found = []
         for line in self._python.imports:
             [statement] = ast.parse(line).body
@@ -227,8 +226,8 @@ class _Writer:
     def _write_build(self, member: Member, body: Body) -> Iterator[str]:
         """What makes the weights of a layer that a run may pass by."""
         taken = body.steps[member.places[0]].reads[0] if member.slot is None else None
-        if self._python.build and taken is not None and taken.shape is not None:
-            extents = [extent if isinstance(extent, int) else None for extent in taken.shape]
+        extents = [n if isinstance(n, int) else None for n in taken.shape] if taken is not None and taken.shape else []
+        if self._python.build and extents and extents[-1] is not None:
             names = {"layer": make_attribute(member.name), "shape": make_literal(extents)}
             yield from write_statement("", fill(parse_template(self._python.build), names), 2)
 
@@ -313,11 +312,6 @@ class _Writer:
 def write_program(graph: ir.Graph, dialect: Dialect, outputs: Sequence[str] = ()) -> Program:
     """Write a graph of a dialect that is source code as a module of Python."""
     return _Writer(dialect).write_program(graph)
-
-
-def _list_words(text: str) -> set[str]:
-    """The names that a module refers to."""
-    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
 
 
 def _require_types(graph: ir.Graph, dialect: Dialect) -> None:

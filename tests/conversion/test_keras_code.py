@@ -15,6 +15,7 @@ import pytest
 from nnrewrite.backends.python_writer import Encoded
 from nnrewrite.conversion import pipeline
 
+from . import test_torch_code
 from .conftest import Judge
 from .loops import BRANCHES, NO_TURNS, ROWS
 
@@ -58,6 +59,17 @@ def windows() -> Case:
         oh.make_node("Conv", ["r", "w"], ["y"], strides=[2, 2], dilations=[2, 2], pads=[1, 2, 1, 2]),
     ]
     return nodes, {"w": real(4, 3, 3, 3), "size": np.array([1, 3, 11, 9], np.int64)}, [1, 3, 21, 26]
+
+
+def transposed() -> Case:
+    """Transposed convolutions in groups, widened or in steps."""
+    nodes = [
+        oh.make_node("ConvTranspose", ["x", "w"], ["m"], group=2, dilations=[2, 1], pads=[1, 1, 1, 1]),
+        oh.make_node(
+            "ConvTranspose", ["m", "v", "b"], ["y"], group=2, strides=[2, 2], output_padding=[1, 1], pads=[1, 1, 1, 1]
+        ),
+    ]
+    return nodes, {"w": real(4, 2, 3, 3), "v": real(4, 3, 3, 3), "b": real(6)}, [1, 4, 6, 6]
 
 
 def perceptron() -> Case:
@@ -126,7 +138,9 @@ def parse_case(text: str) -> Case:
     return [*graph.node], {one.name: onh.to_array(one) for one in graph.initializer}, [4, 3]
 
 
-MAKERS = (images, windows, perceptron, attention, recurrent, lists, loop_of_no_turns, branches)
+#: what is told of complex numbers, of which Keras code has none
+COMPLEX = {"frames_of_both_sides", "frequencies_and_back", "magnitudes_of_frames"}
+MAKERS = (images, windows, transposed, perceptron, attention, recurrent, lists, loop_of_no_turns, branches)
 CASES = {make.__name__: make() for make in MAKERS}
 
 
@@ -174,3 +188,11 @@ def test_code_computes_what_the_runtime_does(judge_keras: Judge) -> None:
     assert found.keys() == CASES.keys()
     assert max(one["error"] for one in found.values()) <= 1e-5
     assert not any(one["left"] for one in found.values())
+
+
+@pytest.mark.torch
+def test_what_pytorch_code_is_tried_on_is_equal_as_keras_code(judge_keras: Judge) -> None:
+    cases = {name: case for name, case in test_torch_code.CASES.items() if name not in COMPLEX}
+    found = judge_keras(cases, lambda name, folder: test_torch_code.write(cases[name], folder, "keras"))
+    assert found.keys() == cases.keys()
+    assert {name: one for name, one in found.items() if not one.get("error", 1.0) <= 1e-5 or one["left"]} == {}

@@ -352,16 +352,16 @@ def test_a_group_normalization_that_was_written_out_is_one_layer(tmp_path: Path)
     assert "InstanceNorm" not in text
 
 
-def write(case: Case, folder: Path, **options: Any) -> str:
+def write(case: Case, folder: Path, to: str = "/", **options: Any) -> str:
     nodes, constants, given = case
     inputs = [oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in given]
     outputs = [oh.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
     if nodes[-1].op_type == "TopK":
-        nodes[-1].output.append("places")
+        nodes[-1].output[1:] = ["places"]
         outputs.append(oh.make_tensor_value_info("places", onnx.TensorProto.INT64, None))
     graph = oh.make_graph(nodes, "g", inputs, outputs, constants)
     model = oh.make_model(graph, opset_imports=OPSETS, ir_version=10)
-    conversion = pipeline.rewrite(model.SerializeToString(), to="/", **options)
+    conversion = pipeline.rewrite(model.SerializeToString(), to=to, **options)
     assert isinstance(conversion.encoded, Encoded)
     program = conversion.encoded.program
     assert not program.placeholders
