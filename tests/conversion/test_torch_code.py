@@ -154,6 +154,13 @@ def parse_case(text: str) -> Case:
     return [*graph.node], [*graph.initializer], inputs
 
 
+SMOOTHED = """(float[1,2,9,9] x) => (float[1,2,6,13] y) <int64[4] size = {1, 2, 5, 4}, int64[4] next = {1, 2, 6, 13}> {
+  a = Resize <mode = "linear", antialias = 1, exclude_outside = 1> (x, , , size)
+  b = Resize <mode = "cubic", antialias = 1, exclude_outside = 1, cubic_coeff_a = -0.5> (x, , , size)
+  c = Sub(a, b)
+  y = Resize <mode = "linear", antialias = 1> (c, , , next)
+}"""
+
 LISTS = """(float[2,6] x, float[2,2] z) => (float[2,6] y)
   <int64 two = {2}, int64 first = {0}, int64 last = {-1}> {
   parts = SplitToSequence <axis = 1> (x, two)
@@ -305,6 +312,7 @@ CASES: dict[str, Case] = {
         onh.from_array(np.array([1, 1.5, 0.6, 1], np.float32), "by"),
         mode="linear",
     ),
+    "smoothed": parse_case(SMOOTHED),
     "to_a_scalar": one("Reshape", [1, 1], whole("s", [])),
     "scan": scan(),
     "scan_along_another_axis": parse_case(COLUMNS),
@@ -385,6 +393,12 @@ def convert(case: Case, to: str = "torch", **options: Any) -> str:
 
 def test_layers_that_exporters_write_out_are_found_again() -> None:
     assert "F.scaled_dot_product_attention(q, k, v, scale=1.0, enable_gqa=True)" in convert(CASES["shared_heads"])
+
+
+def test_images_are_smoothed_where_the_library_leaves_out_what_lies_outside() -> None:
+    text = convert(parse_case(SMOOTHED.replace("exclude_outside = 1, cubic", "cubic")))
+    assert text.count("antialias=True") == 1
+    assert "Resize is to be written" in text  # its borders are others
 
 
 @pytest.mark.slow
