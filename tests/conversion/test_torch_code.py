@@ -312,6 +312,7 @@ CASES: dict[str, Case] = {
         onh.from_array(np.array([1, 1.5, 0.6, 1], np.float32), "by"),
         mode="linear",
     ),
+    "determinant": one("Det", [2, 3, 3]),
     "smoothed": parse_case(SMOOTHED),
     "to_a_scalar": one("Reshape", [1, 1], whole("s", [])),
     "scan": scan(),
