@@ -104,7 +104,10 @@ def _format_node(node: Any) -> str:
 def _list_fields(kind: type) -> tuple[str, ...] | None:
     if kind is tree.Template:  # what else is read of a side says nothing of what it makes
         return "condition", "equations", "span"
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
+    if not is_dataclass(kind):
+        return None
+    # when a rule is tried besides says nothing of what it makes
+    return tuple(field.name for field in fields(kind) if (kind, field.name) != (tree.Rule, "again"))
 
 
 def _format_closure(name: str, definitions: Mapping[str, tree.Definition], worded: Callable[[Any], str]) -> str:
