@@ -106,8 +106,8 @@ def _list_fields(kind: type) -> tuple[str, ...] | None:
         return "condition", "equations", "span"
     if not is_dataclass(kind):
         return None
-    # when a rule is tried besides says nothing of what it makes
-    return tuple(field.name for field in fields(kind) if (kind, field.name) != (tree.Rule, "again"))
+    # in which other stages a rule is tried says nothing of what it makes
+    return tuple(field.name for field in fields(kind) if (kind, field.name) != (tree.Rule, "other_stages"))
 
 
 def _format_closure(name: str, definitions: Mapping[str, tree.Definition], worded: Callable[[Any], str]) -> str:

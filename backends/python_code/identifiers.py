@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from .steps import Step
 
@@ -64,3 +65,16 @@ def find_own_name(step: Step) -> str:
     own = [word for operand, word in named.items() if operand not in step.tied]
     word = next(iter([*own, *step.scope[-1:], *named.values()]), "")
     return "" if word.isdigit() else make_snake(word)
+
+
+def list_identifiers(text: str) -> set[str]:
+    """The names that a module refers to."""
+    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+
+
+def select_functions(text: str, functions: Mapping[str, str]) -> list[str]:
+    """The texts of those functions, by their names, that a module calls, and of those that these call."""
+    called = list_identifiers(text)
+    while more := {one for name in called & {*functions} for one in list_identifiers(functions[name])} - called:
+        called |= more
+    return [text for name, text in functions.items() if name in called]

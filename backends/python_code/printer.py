@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 #: columns of a line
 WIDTH = 100
@@ -249,16 +249,3 @@ def _has_layers(call: ast.Call) -> bool:
         return isinstance(one, ast.Starred) or name[:1].isupper()
 
     return len(call.args) > 1 and all(map(is_layer, call.args))
-
-
-def list_words(text: str) -> set[str]:
-    """The names that a module refers to."""
-    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
-
-
-def list_called(lines: Sequence[str], functions: Mapping[str, str]) -> list[str]:
-    """The functions that a module calls, and those that these call."""
-    called = list_words("\n".join(lines))
-    while more := {word for name in called & {*functions} for word in list_words(functions[name])} - called:
-        called |= more
-    return [text for name, text in functions.items() if name in called]

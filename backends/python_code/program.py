@@ -18,9 +18,9 @@ from .blocks import find_blocks
 from .class_names import list_parts, name_block, name_model
 from .class_sizes import list_inputs, put_back, read_sizes, take_sizes
 from .forward import Method, read_options, write_kind
-from .identifiers import Names, make_class_name, make_identifier, make_snake
+from .identifiers import Names, list_identifiers, make_class_name, make_identifier, make_snake, select_functions
 from .members import Body, Member, plan_body
-from .printer import WIDTH, list_called, list_words, quote, write_expression, write_head, write_statement
+from .printer import WIDTH, quote, write_expression, write_head, write_statement
 from .progressions import write_progressions
 from .rerolled_loops import fold_rounds
 from .step_order import list_steps
@@ -104,7 +104,7 @@ class _Writer:
         tensors = list(self._iterate_tensors(body, steps, ""))
         ends = write_last_statements(tensors, graph, self._python)
         lines += ["", "", *self._write_class(name, body, ends)]
-        functions = list_called(lines, self._python.functions)
+        functions = select_functions("\n".join(lines), self._python.functions)
         lines = [*(line for text in functions for line in ["", "", *text.rstrip().split("\n")]), *lines]
         head = self._list_imports("\n".join(lines))
         taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
@@ -118,7 +118,7 @@ class _Writer:
 
     def _list_imports(self, text: str) -> list[str]:
         """The lines of imports that something refers to."""
-        words = list_words(text)
+        words = list_identifiers(text)
         found = []
         for line in self._python.imports:
             [statement] = ast.parse(line).body
@@ -224,7 +224,7 @@ class _Writer:
         yield from write_statement(f"self.{member.name} = ", value, 2)
 
     def _write_build(self, member: Member, body: Body) -> Iterator[str]:
-        """What makes the weights of a layer that a run may pass by."""
+        """The statement that builds a layer which a run may pass by."""
         taken = body.steps[member.places[0]].reads[0] if member.slot is None else None
         extents = [n if isinstance(n, int) else None for n in taken.shape] if taken is not None and taken.shape else []
         if self._python.build and extents and extents[-1] is not None:

@@ -28,18 +28,13 @@ def write_constant(value: ir.Value, python: DialectPython) -> ast.expr:
     """The expression of a constant by its numbers."""
     tensor = value.const_value
     assert tensor is not None and value.dtype is not None
-    numbers = tensor.numpy().tolist()
-    if tensor.dtype == ir.DataType.FLOAT:
-        numbers = _shorten_all(numbers)
+    numbers = _write_numbers(tensor.numpy().tolist(), tensor.dtype == ir.DataType.FLOAT)
     dtype = parse_template(python.types[SHORT[value.dtype]])
-    return fill(parse_template(python.constant), {"value": _make_list(numbers), "dtype": dtype})
+    return fill(parse_template(python.constant), {"value": numbers, "dtype": dtype})
 
 
-def _shorten_all(numbers: object) -> object:
+def _write_numbers(numbers: object, single: bool) -> ast.expr:
+    """Numbers in lists, those in single precision with no more digits than they need."""
     if isinstance(numbers, list):
-        return [_shorten_all(one) for one in numbers]
-    return shorten(numbers) if isinstance(numbers, float) else numbers
-
-
-def _make_list(numbers: object) -> ast.expr:
-    return ast.List([_make_list(one) for one in numbers]) if isinstance(numbers, list) else make_literal(numbers)
+        return ast.List([_write_numbers(one, single) for one in numbers])
+    return make_literal(shorten(numbers) if single and isinstance(numbers, float) else numbers)

@@ -250,12 +250,10 @@ class StatementWriter:
     def _stack_rows(self, rows: str, target: ir.Value, statement: Statement) -> ast.expr:
         """What a loop has collected as one tensor, also where it may have turned no times and the extents are known."""
         made = fill(parse_template(self._python.stack), {"xs": ast.Name(rows)})
-        counted = isinstance(statement.value, ast.Constant) and bool(statement.value.value)
-        turns = (statement.value is None or counted) and (
-            statement.condition is None or (isinstance(statement.condition, ast.Constant) and statement.condition.value)
-        )
-        extents = [] if target.shape is None else list(target.shape)[1:]
-        if turns or target.shape is None or target.dtype is None or not all(isinstance(n, int) for n in extents):
+        begins = (one for one in (statement.value, statement.condition) if one is not None)
+        turns = all(isinstance(one, ast.Constant) and one.value for one in begins)
+        extents = [None] if target.shape is None else list(target.shape)[1:]
+        if turns or target.dtype is None or not all(isinstance(n, int) for n in extents):
             return made
         dtype = parse_template(self._python.types[SHORT[target.dtype]])
         nothing = fill(parse_template(self._python.empty), {"shape": make_literal([0, *extents]), "dtype": dtype})

@@ -56,14 +56,15 @@ def check_rule(written: tree.Rule, context: Context) -> None:
 
 
 def _check_stages(written: tree.Rule, context: Context) -> bool:
-    stages = (written.stage, *written.again)
+    """Report stages that there are not, or that share no rules; whether what else the rule says can be checked."""
+    stages = (written.stage, *written.other_stages)
     unknown = [stage for stage in stages if stage not in STAGES]
     for stage in unknown:
         context.report(written.span, f"there is no stage `{stage}`", suggest(stage, STAGES, "the stages"))
     if unknown:
         return False
     alone = next((stage for stage in stages if stage not in REWRITING), None)
-    if written.again and alone is not None:
+    if written.other_stages and alone is not None:
         help = f"{join_words(REWRITING, 'and')} may have a rule together"
         context.report(written.span, f"a rule of stage `{alone}` is of no other", help)
     elif len(set(stages)) < len(stages):

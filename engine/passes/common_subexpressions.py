@@ -107,7 +107,7 @@ def merge_nodes(graph: ir.Graph, dialect: Dialect, opset: int | None = None, inn
         results = tuple((one.dtype, read_quantization(one)) for one in node.outputs)
         key = node.op_type, node.domain, results, node.inputs
         others = known.setdefault(key, [])
-        earlier = _find_alike(node, others, dialect, opset) if others else None
+        earlier = _find_equivalent(node, others, dialect, opset) if others else None
         stays = inner and any(one.is_graph_output() for one in node.outputs)
         if earlier is None or stays or not _is_shareable(node, dialect):
             others.append(node)
@@ -117,7 +117,7 @@ def merge_nodes(graph: ir.Graph, dialect: Dialect, opset: int | None = None, inn
         graph.remove(node, safe=True)
 
 
-def _find_alike(node: ir.Node, others: Sequence[ir.Node], dialect: Dialect, opset: int | None) -> ir.Node | None:
+def _find_equivalent(node: ir.Node, others: Sequence[ir.Node], dialect: Dialect, opset: int | None) -> ir.Node | None:
     """The one of some nodes of one operator that has a node's attributes, given or by default."""
     spec = dialect.find_operator(node.op_type, opset) if node.domain == dialect.domain else None
     wanted = _list_attributes(node, spec)
@@ -138,7 +138,7 @@ def _is_small(tensor: ir.TensorProtocol) -> bool:
 
 
 def _list_attributes(node: ir.Node, spec: OperatorSpec | None) -> dict[str, object]:
-    """The attributes of a node that are not what they are where they are left out."""
+    """The attributes of a node that are not at their defaults."""
     known = {} if spec is None else spec.options
     return {
         name: (attribute.type, _read_content(attribute))

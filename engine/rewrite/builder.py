@@ -195,7 +195,7 @@ class Builder:
             values[parameter.name] = made if parameter.spread else made[0]
         return inputs
 
-    def _make_body(self, body: tree.GraphOf, frame: Frame, own: Frame, old: Cloner, of: OperatorSpec) -> list[ir.Value]:
+    def _make_body(self, body: tree.GraphOf, frame: Frame, own: Frame, old: Cloner, op: OperatorSpec) -> list[ir.Value]:
         """Make the nodes of a graph of an operator, copies of those that the pattern found among them; its outputs."""
         for equation in body.equations:
             self.evaluate_equation(equation, own)
@@ -210,7 +210,7 @@ class Builder:
                     node.replace_input_with(place, old.find_value(value))
         results = [old.find_value(value) for value in results]
         self.nodes += old.nodes
-        return self._yield_outputs(results, of)
+        return self._yield_outputs(results, op)
 
     def _make_parameter(self, operand: Any, kind: str | None) -> ir.Value:
         name = self._scope.make_name("parameter")
@@ -223,16 +223,16 @@ class Builder:
         self._parameters.add(value)
         return value
 
-    def _yield_outputs(self, results: list[Any], of: OperatorSpec) -> list[ir.Value]:
+    def _yield_outputs(self, results: list[Any], op: OperatorSpec) -> list[ir.Value]:
         """The outputs of a graph: each is a node's own result, and stands there once."""
         own = {output for node in self.nodes for output in node.outputs}
         outputs: list[ir.Value] = []
         for result in results:
-            outputs.append(result if result in own and result not in outputs else self._copy(result, of))
+            outputs.append(result if result in own and result not in outputs else self._copy(result, op))
         return outputs
 
-    def _copy(self, value: ir.Value, of: OperatorSpec) -> ir.Value:
-        spec = next(one for one in self._dialects if one.name == of.dialect).find_role("copy", self._opset)
+    def _copy(self, value: ir.Value, op: OperatorSpec) -> ir.Value:
+        spec = next(one for one in self._dialects if one.name == op.dialect).find_role("copy", self._opset)
         node = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
         self.nodes.append(node)
         node.outputs[0].type, node.outputs[0].shape = value.type, value.shape

@@ -83,7 +83,7 @@ def outline_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Conte
                 weight = sum(min(n.compute_weight() for n in iterate_nodes(e.value)) for e in equations)
                 roots = tuple(dict.fromkeys(_list_roots(rule.equations[-1].value, reads, file.opsets)))
                 deep, needs = is_deep(equations), list_needs(rule, reads, list_conditions(rule.clauses, definitions))
-                for stage in (rule.stage, *rule.again):
+                for stage in (rule.stage, *rule.other_stages):
                     order = (-file.rank, -rule.priority, -weight, len(outlines))
                     outlines.append(Outline(rule.name, stage, roots, order, number, place, member, deep, needs))
     return Contents(tuple(outlines), places)

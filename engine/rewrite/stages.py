@@ -9,10 +9,10 @@ STAGES = ("meaning", "integers", "normalize", "lower", "recover", "simplify", "t
 MEANING, INTEGERS, NORMALIZE, LOWER, RECOVER, SIMPLIFY, TUNE, ACCEPT, SUPPORT, ADAPT = STAGES
 #: those that read the source dialect, and those that go over each node once
 OF_SOURCE, ONCE = STAGES[:4], (INTEGERS, LOWER)
-#: those whose rules may leave any node as it is, and so leave one where what they make has another shape
-OPTIONAL = (NORMALIZE, RECOVER, SIMPLIFY, TUNE)
 #: those that rewrite the target until nothing applies, of which a rule may have several
 REWRITING = (RECOVER, SIMPLIFY, TUNE)
+#: those whose rules may leave any node as it is, and so leave one where what they make has another shape
+OPTIONAL = (NORMALIZE, *REWRITING)
 #: those whose rules build nothing: they say what a target takes, of a whole graph or for a part of it
 JUDGING = (ACCEPT, SUPPORT)
 

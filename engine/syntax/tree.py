@@ -325,7 +325,7 @@ class Rule:
     tests: tuple[Test, ...]
     span: Span
     definitions: tuple[Definition, ...] = ()  #: those that it alone calls
-    again: tuple[str, ...] = ()  #: the stages in which it is tried besides
+    other_stages: tuple[str, ...] = ()  #: in which it is tried as well
 
 
 @dataclass(frozen=True, slots=True)

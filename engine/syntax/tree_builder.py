@@ -150,7 +150,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         def select(*kinds: type) -> tuple[Any, ...]:
             return tuple(part for part in parts if isinstance(part, kinds))
 
-        stage, *again = modifiers.get("stage", ("lower",))
+        stage, *other_stages = modifiers.get("stage", ("lower",))
         return tree.Rule(
             str(name),
             stage,
@@ -162,7 +162,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
             select(tree.Test),
             self._locate_token(name),
             select(tree.Definition),
-            tuple(again),
+            tuple(other_stages),
         )
 
     def stage(self, span: Span, children: list[Any]) -> tuple[str, tuple[str, ...]]:

@@ -196,7 +196,7 @@ def find_changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arr
     new: dict[str, list[int]] = {}
     for words, order in ((remap, operand), (remap_result, result)):
         for name, word in words.items():
-            if (listed and word.startswith("per_axis")) or (word == "axis" and is_single(node, spec)):
+            if (listed and word.startswith("per_axis")) or (word == "axis" and is_per_tensor(node, spec)):
                 continue
             value = values[name] if name in values else read(node, spec, name)
             if value is None:
@@ -207,8 +207,8 @@ def find_changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arr
     return new
 
 
-def is_single(node: ir.Node, spec: OperatorSpec) -> bool:
-    """Whether what goes along an axis is one element, which all share: the axis means nothing."""
+def is_per_tensor(node: ir.Node, spec: OperatorSpec) -> bool:
+    """Whether what can go along an axis, as scales do, is one element for the whole tensor: the axis means nothing."""
     along = spec.facts.along
     operand = node.inputs[find_place(spec, along)] if along is not None else None
     return operand is not None and operand.const_value is not None and operand.const_value.size == 1

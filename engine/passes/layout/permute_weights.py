@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from ...dialects.inference import read_extents
 from ...dialects.operators import Dialect, OperatorSpec, get_option
-from .axis_groups import Blocks, Group, Slot, is_single, read, require_extents
+from .axis_groups import Blocks, Group, Slot, is_per_tensor, read, require_extents
 from .regroup import Axes, Opaque
 from .views import Tensor, TensorViews
 
@@ -190,7 +190,7 @@ def _is_axis_special(node: ir.Node, spec: OperatorSpec, axis: int, rank: int) ->
         elif value is None:
             if spec.facts.removes == name:
                 return True
-        elif any(number % rank == axis for number in value) and not is_single(node, spec):
+        elif any(number % rank == axis for number in value) and not is_per_tensor(node, spec):
             return True
     return False
 
