@@ -272,7 +272,10 @@ def _read_number(value: ir.Value, name: str, node: ir.Node, spec: OperatorSpec) 
         return None
     others = [one.shape for one in node.inputs if one is not None and one is not value and not is_constant(one)]
     rank = len(tensor.shape)
-    broadcast = spec.facts.layout == "transparent" and any(one is not None and len(one) >= rank for one in others)
+    elementwise = spec.facts.layout == "transparent"
+    if elementwise and not others and value is node.inputs[0]:
+        return None  # numbers alone would yield a number of Python
+    broadcast = elementwise and any(one is not None and len(one) >= rank for one in others)
     if rank and not broadcast:
         return None
     if tensor.dtype not in SHORT or tensor.dtype == ir.DataType.STRING:

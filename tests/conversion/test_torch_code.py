@@ -183,9 +183,41 @@ COLUMNS = """(float[4,3] x, float[3] begin) => (float[3,4] y) {
   > (begin, x)
 }"""
 
+NUMBERS = """(float[2] x) => (float[2] y)
+  <float a = {3}, float b = {2}, int64[3,2] w = {1, 2, 3, 4, 5, 6}, int64[2,2] v = {1, 0, 2, 1}> {
+  c = Mul(a, b)
+  p = MatMul(w, v)
+  total = ReduceSum <keepdims = 0> (p)
+  q = Cast <to = 1> (total)
+  s = Add(x, q)
+  y = Mul(s, c)
+}"""
+
+LINES = """(float[1,2,5] x) => (float[1,2,7] y) <int64[3] size = {1, 2, 7}> {
+  a = Resize <mode = "linear"> (x, , , size)
+  b = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"> (x, , , size)
+  y = Add(a, b)
+}"""
+
+VOLUMES = """(float[1,2,3,4,4] x) => (float[1,2,5,3,4] y) <int64[5] size = {1, 2, 5, 3, 4}> {
+  a = Resize <mode = "linear"> (x, , , size)
+  b = Resize <mode = "linear", coordinate_transformation_mode = "align_corners"> (x, , , size)
+  y = Add(a, b)
+}"""
+
+CROPPED = """(float[4,5,6] x) => (float[3,4,8] y)
+  <int64[6] less = {0, -1, 0, -1, 0, 0}, int64[6] both = {0, 0, 3, 0, 0, -1}, float half = {0.5}> {
+  inner = Pad <mode = "reflect"> (x, less)
+  y = Pad(inner, both, half)
+}"""
+
 OPSETS = [oh.make_opsetid("", 21), oh.make_opsetid("com.microsoft", 1), oh.make_opsetid("ai.onnx.ml", 3)]
 
 CASES: dict[str, Case] = {
+    "numbers_alone_and_integers": parse_case(NUMBERS),
+    "rows_resized": parse_case(LINES),
+    "volumes_resized": parse_case(VOLUMES),
+    "cropped": parse_case(CROPPED),
     "samples_of_samples": one("GatherND", [2, 2, 3], whole("i", [[[2], [0]], [[1], [-1]]]), batch_dims=2),
     "magnitudes_of_frames": (
         [
