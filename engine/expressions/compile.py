@@ -12,7 +12,7 @@ import onnx_ir as ir
 from ..syntax import tree
 from ..syntax.tree_traversal import walk
 from .frame import Emitter, Frame, Located
-from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported, convert_to_python
+from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported
 from .invariants import hoist_invariants
 from .memo import is_small, list_inputs, make_key, may_visit_elements, memoize
 from .values import ARITHMETIC, ORDER, has_item, is_same, list_items, read_number, read_truth, take_item
@@ -47,7 +47,7 @@ def interpolate(message: str, frame: Frame) -> str:
         if name not in frame.values:
             return found.group(0)
         bound = frame.values[name]
-        return bound.name or name if isinstance(bound, ir.Value) else str(convert_to_python(bound))
+        return bound.name or name if isinstance(bound, ir.Value) else format_value(bound)
 
     return re.sub(r"\{(\w+)\}", format_value, message)
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.budget import BITS
-from .functions import EvaluationError, UnknownValueError, convert_to_python
+from .functions import EvaluationError, UnknownValueError, convert_to_python, format_value
 from .functions.registry import LIMIT
 
 # `type(x) is ir.Value` stands where isinstance would say the same: the class comes with a protocol, which makes
@@ -35,7 +35,7 @@ def read_truth(value: Any) -> bool:
         return value
     value = convert_to_python(value)
     if not isinstance(value, (bool, int, float)):
-        raise EvaluationError(f"{value} is neither true nor false")
+        raise EvaluationError(f"{format_value(value)} is neither true nor false")
     return bool(value)
 
 
@@ -43,7 +43,7 @@ def take_item(value: Any, index: Any) -> Any:
     """One item of a list or constant."""
     if isinstance(value, (list, np.ndarray)) and isinstance(index, (int, np.integer)):
         return value[index]
-    raise EvaluationError(f"{convert_to_python(value)} cannot be indexed with {convert_to_python(index)}")
+    raise EvaluationError(f"{format_value(value)} cannot be indexed with {format_value(index)}")
 
 
 def limit_size(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -87,7 +87,7 @@ def read_number(value: Any) -> Any:
         raise UnknownValueError("an extent or constant is not known before run time")
     if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
         return value
-    raise EvaluationError(f"{convert_to_python(value)} is not a number")
+    raise EvaluationError(f"{format_value(value)} is not a number")
 
 
 def list_items(value: Any) -> list[Any]:
@@ -97,7 +97,7 @@ def list_items(value: Any) -> list[Any]:
     if isinstance(value, np.ndarray) and value.ndim:
         return list(convert_to_python(value))
     if not isinstance(value, list):
-        raise EvaluationError(f"{convert_to_python(value)} is not a list")
+        raise EvaluationError(f"{format_value(value)} is not a list")
     return value
 
 

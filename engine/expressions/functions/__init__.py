@@ -16,6 +16,7 @@ from .registry import (
     UnknownValueError,
     Unsupported,
     convert_to_python,
+    format_value,
 )
 from .tensors import bits, highest, is_complex, is_float, is_integer, lowest
 
@@ -34,6 +35,7 @@ __all__ = [
     "bits",
     "convert_to_python",
     "fixed_point",
+    "format_value",
     "graphs",
     "highest",
     "is_complex",

@@ -20,6 +20,7 @@ from .registry import (
     convert_to_list,
     convert_to_python,
     find_data_type,
+    format_value,
     list_items,
     register,
     require_known,
@@ -93,7 +94,7 @@ def index_of(xs: Items, x: Any) -> int:
     """The position of an item in a list."""
     items = convert_to_list(xs)
     if convert_to_python(x) not in items:
-        raise EvaluationError(f"{convert_to_python(x)} is not in {items}")
+        raise EvaluationError(f"{format_value(x)} is not in {format_value(items)}")
     return items.index(convert_to_python(x))
 
 

@@ -14,6 +14,7 @@ from .registry import (
     Numbers,
     convert_to_list,
     convert_to_python,
+    format_value,
     list_items,
     register,
     require_known,
@@ -108,7 +109,7 @@ def _read_single(x: Any) -> Any:
     while isinstance(x, list) and len(x) == 1:
         x = x[0]
     if not isinstance(x, (bool, int, float)):
-        raise EvaluationError(f"{x} is not a single number")
+        raise EvaluationError(f"{format_value(x)} is not a single number")
     return x
 
 

@@ -106,6 +106,8 @@ def register(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 #: Python's own
+#: characters of a value that a message has at the most
+_LONGEST = 120
 _PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
@@ -120,6 +122,12 @@ def convert_to_python(value: Any) -> Any:
             return list(value)
         return [convert_to_python(item) for item in value]
     return value
+
+
+def format_value(value: Any) -> str:
+    """A value as a message has it: of a long list only how it begins."""
+    text = str(convert_to_python(value))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def convert_to_list(value: Any) -> list[Any]:

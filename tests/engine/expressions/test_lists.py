@@ -30,3 +30,10 @@ def test_ways_that_lead_round_are_refused() -> None:
 def test_ways_that_lead_nowhere_are_refused() -> None:
     with pytest.raises(EvaluationError, match="has one behind it"):
         call("longest_way", [[1, 2]])
+
+
+def test_a_message_has_of_a_long_list_only_how_it_begins() -> None:
+    with pytest.raises(EvaluationError) as raised:
+        call("index_of", list(range(100_000)), -1)
+    assert str(raised.value).startswith("-1 is not in [0, 1, 2,")
+    assert str(raised.value).endswith("...") and len(str(raised.value)) < 200
