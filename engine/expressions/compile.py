@@ -12,7 +12,7 @@ import onnx_ir as ir
 from ..syntax import tree
 from ..syntax.tree_traversal import walk
 from .frame import Emitter, Frame, Located
-from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported
+from .functions import CONSTANTS, FUNCTIONS, EvaluationError, UnknownValueError, Unsupported, format_value
 from .invariants import hoist_invariants
 from .memo import is_small, list_inputs, make_key, may_visit_elements, memoize
 from .values import ARITHMETIC, ORDER, has_item, is_same, list_items, read_number, read_truth, take_item
@@ -42,14 +42,14 @@ def evaluate(expression: tree.Expression, frame: Frame) -> Any:
 def interpolate(message: str, frame: Frame) -> str:
     """Put the values of variables where a message has `{name}`."""
 
-    def format_value(found: re.Match[str]) -> str:
+    def replace_name(found: re.Match[str]) -> str:
         name = found.group(1)
         if name not in frame.values:
             return found.group(0)
         bound = frame.values[name]
         return bound.name or name if isinstance(bound, ir.Value) else format_value(bound)
 
-    return re.sub(r"\{(\w+)\}", format_value, message)
+    return re.sub(r"\{(\w+)\}", replace_name, message)
 
 
 def _compile(expression: tree.Expression) -> Code:
