@@ -27,9 +27,8 @@ import numpy as np
 import torch
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.verify import Interpreter, Runtime
-from nnrewrite.verify.interpreted import Interpreted
+from nnrewrite.verify.interpreted import Interpreted, widen_integers
 from nnrewrite.verify.pytorch import convert_to_array
-from nnrewrite.verify.verification import widen_integers
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree
 

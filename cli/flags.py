@@ -123,7 +123,10 @@ FLAGS = (
         " TensorFlow Lite models litert; portable for ONNX models]",
     ),
     click.option(
-        "--to", metavar="FORMAT", help="The format to write, by the ending of its files. [default: that of -o]"
+        "--to",
+        metavar="FORMAT",
+        help="The format to write, by the ending of its files: onnx, tflite or cc, or torch or keras for code."
+        " [default: that of -o]",
     ),
     click.option(
         "--layout",

@@ -143,7 +143,8 @@ def _check(jobs: Sequence[Job], folders: bool = False) -> None:
     if clashes:
         lines = [f"  {target}: {', '.join(names)}" for target, names in clashes.items()]
         raise CallError("\n".join(["several models would be written to the same file:", *lines]))
-    originals = {job.source.resolve() for job in jobs}
+    # That a model is missing is told when it is read.
+    originals = {job.source.resolve() for job in jobs if job.source.exists()}
     for job in jobs:
         if job.target.resolve() in originals:
             raise CallError(f"{job.target}: the output would replace a model that is read: name another by -o or -d")

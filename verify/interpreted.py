@@ -21,6 +21,7 @@ class Interpreted:
     interpreter: Interpreter
     #: whether the model computes with real numbers what its original computes with codes
     unquantized: bool = False
+    kernels: Kernels = Kernels.DEFAULT
     _signature: Signature = field(init=False)
     _layouts: Layouts = field(init=False)
 
@@ -40,7 +41,7 @@ class Interpreted:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the model on one sample of its original, whose axes its results have too."""
-        [results] = self.interpreter.run(self.model, [self.make_sample(inputs)], Kernels.DEFAULT)
+        [results] = self.interpreter.run(self.model, [self.make_sample(inputs)], self.kernels)
         return [self._layouts.restore(name, result) for name, result in zip(self.outputs, results, strict=True)]
 
     def make_sample(self, inputs: Sequence[Array]) -> list[Array]:
@@ -60,3 +61,11 @@ class Interpreted:
         tensor = next(one for one in self._signature.inputs if one.name == name)
         shape = ["?" if known < 0 else known for known in tensor.signature or tensor.shape]
         return self._layouts.restore_shape(name, shape)
+
+
+def widen_integers(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
+    """Results with the types of the original's, where these are wider integers that the format has no kernels for."""
+    return [
+        one.astype(two.dtype) if one.dtype.kind == two.dtype.kind and one.dtype.kind in "iu" else one
+        for one, two in zip(found, wanted, strict=True)
+    ]

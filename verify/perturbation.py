@@ -17,6 +17,8 @@ from .frames import Array
 _SHARES = {onnx.TensorProto.FLOAT: 2.0**-22, onnx.TensorProto.FLOAT16: 2.0**-9, onnx.TensorProto.BFLOAT16: 2.0**-6}
 #: by which share what is put on a grid is off: some hundredths of a step, where codes have 8 bits
 _SHARE_OF_CODES = 2.0**-12
+#: the types of zero points
+_CODES = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT16, onnx.TensorProto.UINT16)
 #: constants of fewer elements are no weights, but factors of an image's axes or bounds, which say what is computed
 _LEAST = 8
 
@@ -33,16 +35,21 @@ def perturb_model(model: str | bytes, seed: int) -> bytes | None:
         return None
     generator = np.random.default_rng(seed)
     real = {name: one for name, one in stored.items() if one.data_type in _SHARES}
-    quantize = load().find_dialect("onnx").find_role("quantize").name
+    dialect = load().find_dialect("onnx")
+    quantize, dequantize = dialect.find_role("quantize").name, dialect.find_role("dequantize").name
     changed = False
     for number, node in enumerate(list_nodes(proto.graph)):
-        if node.op_type == quantize and node.input[1] in real:
-            # Others may take codes off the same grid, which stays as it is.
-            name = f"{node.input[1]}/perturbed/{number}"
-            scale = _perturb_numbers(numpy_helper.to_array(real[node.input[1]]), _SHARE_OF_CODES, generator)
-            proto.graph.initializer.append(numpy_helper.from_array(scale, name))
-            node.input[1] = name
-            changed = True
+        for place, operand in enumerate(node.input):
+            # A scale stands before a zero point, which quantize alone may leave out.
+            coded = place + 1 < len(node.input) and getattr(stored.get(node.input[place + 1]), "data_type", 0) in _CODES
+            grid = (coded and node.op_type != dequantize) or (node.op_type == quantize and place == 1)
+            if grid and operand in real:
+                # Others may take codes off the same grid, which stays as it is.
+                name = f"{operand}/perturbed/{number}"
+                scale = _perturb_numbers(numpy_helper.to_array(real[operand]), _SHARE_OF_CODES, generator)
+                proto.graph.initializer.append(numpy_helper.from_array(scale, name))
+                node.input[place] = name
+                changed = True
     for name, one in real.items():
         if np.prod(one.dims) >= _LEAST:
             numbers = _perturb_numbers(numpy_helper.to_array(one), _SHARES[one.data_type], generator)

@@ -16,6 +16,7 @@ from .frames import Array
 from .inputs import SIZES, draw
 from .interpreter import InterpreterError, Kernels, Signature, Source, Tensor
 from .low_bit_weights import reset_accuracy_level
+from .output_steps import find_steps
 from .runtime import Runtime
 from .symbolic_sizes import compute_size
 
@@ -51,7 +52,7 @@ class Reference:
         """
         key = model if isinstance(model, bytes) else os.fspath(model)
         if key not in self._described:
-            self._described[key] = _find_sizes(self._load(key, Kernels.OPTIMIZED), self.fixed)
+            self._described[key] = _find_sizes(self._load(key, Kernels.OPTIMIZED), find_steps(key), self.fixed)
         return self._described[key]
 
     def list_shapes(self, model: Source) -> list[tuple[object, ...]]:
@@ -86,7 +87,8 @@ class Reference:
         return self._loaded[key, kernels]
 
 
-def _find_sizes(runtime: Runtime, fixed: Sequence[Sequence[object]] = ()) -> Signature:
+def _find_sizes(runtime: Runtime, steps: Mapping[str, float], fixed: Sequence[Sequence[object]] = ()) -> Signature:
+    """The inputs and outputs of a model at the first sizes with which it runs; `steps` are those of its outputs."""
     names: dict[Any, Sequence[int]] = {}
     shapes = [runtime.read_shape(name) for name in runtime.inputs]
     every = dict.fromkeys((extent for shape in shapes for extent in shape if isinstance(extent, str)), 1)
@@ -115,9 +117,10 @@ def _find_sizes(runtime: Runtime, fixed: Sequence[Sequence[object]] = ()) -> Sig
                 failure = error
                 continue
             outputs = zip(runtime.outputs, results, strict=True)
-            return Signature(
-                inputs, tuple(Tensor(name, _name_type(one), one.shape, one.shape) for name, one in outputs)
+            described = (
+                Tensor(name, _name_type(one), one.shape, one.shape, step=steps.get(name, 0.0)) for name, one in outputs
             )
+            return Signature(inputs, tuple(described))
     raise InterpreterError(f"{failure or 'the model has too many free sizes'}")
 
 

@@ -170,7 +170,7 @@ def find_specs(name: str, span: Span, context: Context, remedy: str = _TEMPLATE)
         context.report(
             span,
             f"`{name}` is an operator of {context.source.name}; stage {context.stage or 'lower'} writes {target.name}",
-            "only the stages meaning and normalize write operators of the source",
+            "only the stages meaning, integers and normalize write operators of the source",
         )
     elif not specs and newest is None and context.stage == MEANING and context.target.find_operator(name) is not None:
         context.report(

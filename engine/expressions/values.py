@@ -60,6 +60,13 @@ def limit_size(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return compute_limited
 
 
+def shift_left(a: Any, b: Any) -> Any:
+    """Numbers with so many zeros behind their bits; raises EvaluationError where more are asked for than any has."""
+    if b > BITS:
+        raise EvaluationError(f"a shift by {b}, where integers have {BITS:,} bits")
+    return a << b
+
+
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": limit_size(operator.add),
     "-": limit_size(operator.sub),
@@ -67,7 +74,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "/": operator.truediv,
     "//": operator.floordiv,
     "%": operator.mod,
-    "<<": limit_size(lambda a, b: a << min(b, 63)),
+    "<<": limit_size(shift_left),
     ">>": operator.rshift,
     "&": operator.and_,
 }

@@ -97,9 +97,15 @@ def test_an_output_file_is_for_one_model() -> None:
         plan_jobs([Path("a.tflite")], Path("c.onnx"), Path("out"), None, none_inside)
 
 
-def test_a_model_that_is_read_is_not_replaced() -> None:
+def test_a_model_that_is_read_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.tflite").touch()
     with pytest.raises(CallError, match="is read"):
-        plan_jobs([Path("a.tflite")], Path("./a.tflite"), None, None, none_inside)
+        plan_jobs([tmp_path / "a.tflite"], tmp_path / "." / "a.tflite", None, None, none_inside)
+
+
+def test_that_a_model_is_missing_is_told_when_it_is_read() -> None:
+    [job] = plan_jobs([Path("a.onnx")], None, None, None, none_inside)
+    assert job.source == job.target == Path("a.onnx")
 
 
 def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
@@ -289,7 +295,7 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
     ("arguments", "message"),
     [
         (("net.tflite", "-o", "-"), "there is no writing to standard output"),
-        (("net.onnx",), "net.onnx: the output would replace a model that is read: name another by -o or -d"),
+        (("net.tflite", "-o", "net.tflite"), "net.tflite: the output would replace a model that is read: name another"),
         (("chek", "pack"), "there is no file or command chek; did you mean `rewrite check`?"),
         (("net.tflite", "--opset", "9"), "opset 9 is none of 13 to 25"),
         (

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.verify import Kernels, compare_models
 from nnrewrite.verify.inputs import draw
+from nnrewrite.verify.interpreter import Interpreter
 from nnrewrite.verify.low_bit_weights import ROUNDED
 from nnrewrite.verify.reference import Reference
 from nnrewrite.verify.symbolic_sizes import compute_size
@@ -40,6 +43,22 @@ def test_another_function_is_different() -> None:
     assert not compare_models(model("Relu", [4, 4]), model("Abs", [4, 4])).passed
 
 
+def view_of_codes(more: str = "") -> bytes:
+    """A model whose result is a view of codes, to which numbers of so many halves of a step are added before."""
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[4] x) => (float[4] y)'
+        " <float s = {0.5}, uint8 z = {128}, float more = {0.51}, float[9] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}>"
+        f" {{ r = Round(x) {more or 'p = Identity(r)'} q = QuantizeLinear(p, s, z) y = DequantizeLinear(q, s, z) }}"
+    )
+    return bytes(made.SerializeToString())
+
+
+def test_a_view_of_codes_may_be_off_by_one_step_of_them() -> None:
+    assert compare_models(view_of_codes(), view_of_codes("p = Add(r, more)")).passed
+    two = compare_models(view_of_codes(), view_of_codes("t = Add(more, more) p = Add(r, t)"))
+    assert not two.passed and "tolerance 0.505" in two.differences[0]
+
+
 def test_inputs_of_types_that_numpy_has_not_are_named() -> None:
     small = onnx.ModelProto.FromString(model("Identity", [4]))
     for value in (*small.graph.input, *small.graph.output):
@@ -54,6 +73,23 @@ def test_an_original_that_does_not_load_is_no_verdict() -> None:
     broken.graph.node[0].op_type = "Rilu"
     with pytest.raises(VerificationError, match="refuses"):
         compare_models(broken.SerializeToString(), model("Relu", [4]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("others", "passed"), [(0.0, True), (0.2, False)])
+def test_a_result_of_tensorflow_lite_may_be_off_as_the_interpreters_kernels_are(
+    others: float, passed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    original = model("Relu", [4])
+    rewrite(original, to="tflite").save(tmp_path / "net.tflite")
+    run = Interpreter.run
+
+    def run_badly(self: Interpreter, source: Any, samples: Any, kernels: Kernels = Kernels.DEFAULT) -> Any:
+        off = 0.2 if kernels is Kernels.DEFAULT else others
+        return [[one + np.float32(off) for one in results] for results in run(self, source, samples, kernels)]
+
+    monkeypatch.setattr(Interpreter, "run", run_badly)
+    assert compare_models(original, tmp_path / "net.tflite").passed is passed
 
 
 @pytest.mark.slow

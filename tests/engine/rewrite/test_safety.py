@@ -92,6 +92,13 @@ def test_numbers_do_not_grow_without_end(catalogue: Catalogue) -> None:
     assert rewritten(catalogue, rule, "y = Neg(x)") == ["y = Neg"]
 
 
+@pytest.mark.parametrize(("shift", "same"), [(63, True), (70, False), (1 << 40, False)])
+def test_a_shift_is_not_cut_off(catalogue: Catalogue, shift: int, same: bool) -> None:
+    guard = f"where 1 << {shift} + rank(x) - rank(x) == 1 << 63"
+    rule = f"rule r stage simplify {{ y = Neg(x) {guard} => y = Abs(x) test x: f32[2] }}"
+    assert rewritten(catalogue, rule, "y = Neg(x)") == ["y = Abs" if same else "y = Neg"]
+
+
 # ---- numbers that do not fit
 
 
