@@ -294,23 +294,25 @@ class Applier:
         if self.outcome.complex and is_complex_node(node) and not is_about_complex(rule):
             return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
         misses: list[Reason] = []
+        further: list[Reason] = []  # where the whole pattern fits, which it may do in one order of operands alone
 
         def note_miss(span: Span, text: str) -> None:
             misses.append(Reason(rule.name, span, text))
 
         def ask(bindings: Bindings) -> None:
             frame = self._make_frame(rule, bindings, Budget())
-            if check_clauses(rule, frame, misses):
+            if check_clauses(rule, frame, further):
                 none = choose_template(rule, frame) is None
                 unfit = "what it makes would be computed from itself, of another shape or of a type without a kernel"
                 why = explain_no_template(rule, frame) if none else unfit
-                misses.append(Reason(rule.name, rule.span, why))
+                further.append(Reason(rule.name, rule.span, why))
 
         try:
             rule.matcher.search(node, ask, self._opset, self._subgraphs, self._make_budget(node), note=note_miss)
         except TooManyError as error:
-            misses.append(Reason(rule.name, rule.span, str(error)))
-        return misses[-1] if misses else None
+            further.append(Reason(rule.name, rule.span, str(error)))
+        reached = further or misses
+        return reached[-1] if reached else None
 
 
 def _list_covered(rule: Rule, root: ir.Node, bindings: Bindings) -> tuple[ir.Node, ...]:

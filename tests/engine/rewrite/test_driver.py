@@ -7,8 +7,10 @@ import onnx.shape_inference
 import onnx_ir as ir
 import pytest
 from nnrewrite.engine.base.errors import RewriteError, UnsupportedError
+from nnrewrite.engine.base.names import Scope
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.pass_list import convert_graph
+from nnrewrite.engine.rewrite.driver import Driver
 from nnrewrite.engine.rewrite.rules import RuleSet
 from nnrewrite.engine.syntax.parser import parse
 
@@ -118,3 +120,18 @@ def test_a_result_that_nobody_reads_is_swept_away(catalogue: Catalogue) -> None:
     run = rewriter(catalogue, rules, "(float[2] x, float[2] z) => (float[2] y) { a = Relu(x) y = Mul(a, z) }")
     run.run()
     assert operators(run) == ["Mul"]
+
+
+def test_a_guard_that_does_not_hold_is_told_and_not_the_order_that_does_not_fit(catalogue: Catalogue) -> None:
+    run = rewriter(
+        catalogue,
+        """rule two_axes stage simplify {
+          y = Mul(x, const c)
+          where rank(c) == 2, "c has not two axes"
+          => y = Add(x, c)
+          test x: f32[2] for c in [[[1.0]]]
+        }""",
+        "(float[2] x) => (float[2] y) <float[2] c = {1, 2}> { y = Mul(x, c) }",
+    )
+    driver = Driver(run.graph, run.rules, "simplify", Scope(run.graph))
+    assert [reason.message for reason in driver.explain_misses(run.graph[0])] == ["c has not two axes"]
