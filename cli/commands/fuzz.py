@@ -261,10 +261,9 @@ def _report(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> No
     low = [tally.rule for tally in rows if tally.acceptance < _LOW and not tally.excuse and not tally.unheard]
     if low:
         click.echo(f"the interpreter takes few of the draws for {', '.join(low)}", err=aside)
-    said = "1 rule" if len(rows) == 1 else f"{len(rows)} rules"
     click.secho(
-        f"{tried} cases of {said} in {seconds:.1f} s ({tried / seconds:.0f} a second): {passed} passed, "
-        f"{refused} refused by rules, {len(failed)} rules failed; {rejected} draws refused by the interpreter",
+        f"{tried} cases of {format_count(len(rows), 'rule')} in {seconds:.1f} s ({tried / seconds:.0f} a second): {passed} passed, "
+        f"{refused} refused by rules, {format_count(len(failed), 'rule')} failed; {rejected} draws refused by the interpreter",
         fg="red" if failed else "green",
         err=aside,
     )

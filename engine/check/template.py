@@ -163,7 +163,11 @@ def _check_results(call: tree.Call, equation: tree.Equation, context: Context) -
     for dialect in context.builds:
         spec = dialect.find_operator(call.callee, max(context.opsets, default=None))
         if spec is not None:
-            if not any(result.variadic for result in spec.yields) and named > len(spec.yields):
+            least = sum(not (result.optional or result.variadic) for result in spec.yields)
+            many = not any(result.variadic for result in spec.yields) and named > len(spec.yields)
+            few = named < least and named == len(equation.targets)
+            if many or few:
                 has = format_count(len(spec.yields), "result")
-                context.report(equation.span, f"`{spec.name}` has {has}, the equation names {named}")
+                help = f"`{call.callee}(...).{spec.yields[0].name}` is one of them" if few else None
+                context.report(equation.span, f"`{spec.name}` has {has}, the equation names {named}", help)
             return
