@@ -262,8 +262,9 @@ def _report(tallies: Iterable[Tally], seconds: float, aside: bool = False) -> No
     if low:
         click.echo(f"the interpreter takes few of the draws for {', '.join(low)}", err=aside)
     click.secho(
-        f"{tried} cases of {format_count(len(rows), 'rule')} in {seconds:.1f} s ({tried / seconds:.0f} a second): {passed} passed, "
-        f"{refused} refused by rules, {format_count(len(failed), 'rule')} failed; {rejected} draws refused by the interpreter",
+        f"{tried} cases of {format_count(len(rows), 'rule')} in {seconds:.1f} s ({tried / seconds:.0f} a second): "
+        f"{passed} passed, {refused} refused by rules, {format_count(len(failed), 'rule')} failed; "
+        f"{rejected} draws refused by the interpreter",
         fg="red" if failed else "green",
         err=aside,
     )
