@@ -101,7 +101,7 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
         return _reject(blank, "NaN or infinity in other places")
     if not finite.any():
         return _judge(blank)
-    error = np.abs(expected[finite] - actual[finite])
+    error = _subtract(want[finite], got[finite])
     magnitude = float(np.abs(expected[finite]).max())
     absolute, scale = float(error.max()), magnitude or 1.0
     real = expected[finite].real
@@ -136,7 +136,7 @@ def measure_largest_difference(first: Array, second: Array) -> float:
     """Measure the largest finite difference of two arrays, 0 where they cannot be subtracted."""
     if first.shape != second.shape or not first.size or object in (first.dtype, second.dtype):
         return 0.0
-    difference = np.abs(_widen(first) - _widen(second))
+    difference = _subtract(first, second)
     difference = difference[np.isfinite(difference)]
     return float(difference.max()) if difference.size else 0.0
 
@@ -203,10 +203,17 @@ def _reject(measured: Comparison, reason: str) -> Comparison:
     return _set_verdict(measured, Verdict.DIFFERENT, reason)
 
 
+def _subtract(first: Array, second: Array) -> NDArray[Any]:
+    """How far apart the elements of two arrays are, those of integers of one type exactly."""
+    if first.dtype == second.dtype and first.dtype.kind in "iub":
+        unsigned = np.dtype(f"u{first.dtype.itemsize}")  # which alone holds all differences
+        high, low = np.maximum(first, second), np.minimum(first, second)
+        return np.asarray(np.subtract(high.view(unsigned), low.view(unsigned)))
+    return np.asarray(np.abs(_widen(first) - _widen(second)))
+
+
 def _widen(array: Array) -> NDArray[Any]:
-    """Convert to a type in which differences are exact enough: float64, complex128, or int64 for integers."""
-    if array.dtype.kind in "iub" and array.dtype != np.uint64:
-        return array.astype(np.int64)
+    """Convert to a type in which differences of floats are exact enough: float64 or complex128."""
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 

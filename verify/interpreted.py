@@ -66,6 +66,8 @@ class Interpreted:
 def widen_integers(found: Sequence[Array], wanted: Sequence[Array]) -> list[Array]:
     """Results with the types of the original's, where these are wider integers that the format has no kernels for."""
     return [
-        one.astype(two.dtype) if one.dtype.kind == two.dtype.kind and one.dtype.kind in "iu" else one
+        one.astype(two.dtype)
+        if one.dtype.kind == two.dtype.kind and one.dtype.kind in "iu" and np.can_cast(one.dtype, two.dtype)
+        else one
         for one, two in zip(found, wanted, strict=True)
     ]

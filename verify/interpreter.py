@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -20,10 +21,32 @@ import numpy as np
 from ..engine.base.errors import VerificationError
 from .frames import Array, receive, send
 from .packages import install_command
-from .pipe import Pipe
+from .pipe import TIME_LIMIT, Pipe
+
+#: starts the worker from the package's own folder; what lies in the working directory is not imported
+_START = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location(sys.argv[1], sys.argv[2])
+sys.modules[spec.name] = package = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+importlib.import_module(sys.argv[3]).main()
+"""
 
 Source = str | os.PathLike[str] | bytes
 """A model: the path of its file, or its bytes."""
+
+
+def is_text(path: str) -> bool:
+    """Whether a path can be said in UTF-8, as runtimes take paths."""
+    return path == path.encode(errors="replace").decode()
+
+
+def locate(model: Source) -> str | bytes:
+    """The path of a model, or its bytes: those as well of a file whose path is no UTF-8, which runtimes cannot open."""
+    if isinstance(model, bytes):
+        return model
+    path = os.fspath(model)
+    return path if is_text(path) else Path(path).read_bytes()
 
 
 class Kernels(StrEnum):
@@ -36,6 +59,10 @@ class Kernels(StrEnum):
 
 class InterpreterError(VerificationError):
     """The interpreter raised, crashed or took too long on one model; the next request finds it ready again."""
+
+
+class OvertimeError(InterpreterError):
+    """A model took too long in ONNX Runtime, as it does with other inputs and kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +129,10 @@ class Interpreter:
     manager, or call `close`.
     """
 
-    def __init__(self, timeout: float = 120.0, command: Sequence[str] | None = None) -> None:
+    def __init__(self, timeout: float = TIME_LIMIT, command: Sequence[str] | None = None) -> None:
         require("ai_edge_litert")
         self.timeout = timeout
-        self._command = list(command or [sys.executable, "-m", f"{__package__}.worker"])
+        self._command = list(command or _find_command())
         self.restarts = -1
         self._process: subprocess.Popen[bytes] | None = None
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the client
@@ -181,10 +208,11 @@ class Interpreter:
     ) -> tuple[dict[str, Any], list[Array]]:
         process = self._start()
         assert process.stdin is not None and process.stdout is not None
-        if isinstance(model, bytes):
-            arrays = [np.frombuffer(model, np.uint8), *arrays]
-        elif model is not None:
-            request = {**request, "path": os.fspath(model)}
+        place = None if model is None else locate(model)
+        if isinstance(place, bytes):
+            arrays = [np.frombuffer(place, np.uint8), *arrays]
+        elif place is not None:
+            request = {**request, "path": place}
         # The worker shares this file's position, so what it says about this request starts at the front again.
         self._complaints.seek(0)
         self._complaints.truncate()
@@ -245,6 +273,13 @@ class Interpreter:
         said = [line.strip() for line in self._complaints.read().decode(errors="replace").splitlines()]
         told = [line for line in said if line and not line.startswith(("INFO:", "WARNING:"))]
         return f"{how}: {told[-1]}" if told else how
+
+
+def _find_command() -> list[str]:
+    """What starts the worker, wherever the package was found."""
+    package = __name__.partition(".")[0]
+    place = f"{sys.modules[package].__file__}"
+    return [sys.executable, "-P", "-c", _START, package, place, f"{__package__}.worker"]
 
 
 def _read_tensors(entries: Sequence[Mapping[str, Any]]) -> tuple[Tensor, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import numpy as np
 
 from ..engine.base.errors import VerificationError
 from .frames import Array
-from .interpreter import InterpreterError, Kernels, Signature, Source, Tensor
+from .interpreter import InterpreterError, Kernels, Signature, Source, Tensor, locate
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +61,7 @@ class PyTorch:
         return self._load(model).examples
 
     def _load(self, model: Source) -> _Program:
-        key = model if isinstance(model, bytes) else os.fspath(model)
+        key = locate(model)
         if key not in self._loaded:
             import torch
 

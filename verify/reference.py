@@ -14,9 +14,10 @@ import numpy as np
 from ..engine.base.errors import VerificationError
 from .frames import Array
 from .inputs import SIZES, draw
-from .interpreter import InterpreterError, Kernels, Signature, Source, Tensor
+from .interpreter import InterpreterError, Kernels, OvertimeError, Signature, Source, Tensor
 from .low_bit_weights import reset_accuracy_level
 from .output_steps import find_steps
+from .pipe import TIME_LIMIT
 from .runtime import Runtime
 from .symbolic_sizes import compute_size
 
@@ -38,17 +39,19 @@ class Reference:
 
     Its sets of kernels are the runtime with its own optimizations, and without, and last as precise with weights of few
     bits as a model's operands are, where it lets the runtime round. `fixed` are the extents that the
-    result has where the original's are free, for each input in order: those are tried first.
+    result has where the original's are free, for each input in order: those are tried first. A run takes no more than
+    so many `seconds`.
     """
 
     fixed: Sequence[Sequence[object]] = ()
+    seconds: float = TIME_LIMIT
     _loaded: dict[tuple[str | bytes, Kernels], Runtime] = field(default_factory=dict)
     _described: dict[str | bytes, Signature] = field(default_factory=dict)
 
     def describe(self, model: Source) -> Signature:
         """Read the inputs and outputs of a model; sizes that are free are the first with which it runs.
 
-        Raises InterpreterError where the runtime refuses it, or runs with none of the sizes.
+        Raises InterpreterError where the runtime refuses it, or runs with none of the sizes in time.
         """
         key = model if isinstance(model, bytes) else os.fspath(model)
         if key not in self._described:
@@ -68,6 +71,8 @@ class Reference:
         runtime = self._load(key, kernels)
         try:
             return [runtime.run(sample) for sample in samples]
+        except OvertimeError:
+            raise
         except VerificationError as error:
             raise InterpreterError(f"{error}") from error
 
@@ -81,7 +86,7 @@ class Reference:
                 source, folder = found, None if isinstance(key, bytes) else Path(key).absolute().parent
             try:
                 optimized = kernels is not Kernels.OPTIMIZED
-                self._loaded[key, kernels] = Runtime(source, optimized=optimized, folder=folder)
+                self._loaded[key, kernels] = Runtime(source, optimized=optimized, folder=folder, seconds=self.seconds)
             except VerificationError as error:
                 raise InterpreterError(f"{error}") from error
         return self._loaded[key, kernels]
@@ -113,6 +118,8 @@ def _find_sizes(runtime: Runtime, steps: Mapping[str, float], fixed: Sequence[Se
         for [sample] in draw(inputs):
             try:
                 results = runtime.run(sample)
+            except OvertimeError:
+                raise
             except VerificationError as error:
                 failure = error
                 continue

@@ -16,13 +16,17 @@ from ..engine.base.errors import VerificationError
 from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.passes.state import read_state
 from .frames import Array
-from .interpreter import Source, require
+from .interpreter import OvertimeError, Source, is_text, locate, require
 from .layouts import read_layouts
 from .low_bit_weights import LEVEL_OF_JOINED, SINGLE
 from .saturation import PRECISE, can_saturate, unshare
+from .signature import read_names
 
 #: element types that numpy calls otherwise than the runtime
 _TYPES = {"float": "float32", "double": "float64", "string": "object"}
+
+#: how many seconds a run has to end that was told to: a program that ends in the middle of one crashes
+_GRACE = 10.0
 
 #: the runtime's option for the folder in which the constants of a model lie that is no file
 _FOLDER = "session.model_external_initializers_file_folder_path"
@@ -35,7 +39,7 @@ class Runtime:
     as it is written, which takes the runtime's own rewriting out of what is compared. A `precise` one is kept from
     products of bytes that saturate, as they do on some processors, where the runtime takes the model like that. A
     `single` one, and a precise one, does not round what it multiplies by weights of few bits. `folder` is that of the
-    constants that are not among the bytes of a model.
+    constants that are not among the bytes of a model. A run that takes more than so many `seconds` fails.
 
     Raises VerificationError where the runtime refuses the model, or later fails to run it.
     """
@@ -49,6 +53,7 @@ class Runtime:
         precise: bool = False,
         single: bool = False,
         folder: Path | None = None,
+        seconds: float | None = None,
     ) -> None:
         require("onnxruntime")
         import onnxruntime
@@ -66,11 +71,14 @@ class Runtime:
                 options.add_session_config_entry(PRECISE, "1")
             if precise or single:
                 options.add_session_config_entry(LEVEL_OF_JOINED, SINGLE)
-            if folder is not None:
+            if folder is not None and is_text(os.fspath(folder)):
                 options.add_session_config_entry(_FOLDER, os.fspath(folder))
             return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
-        source = model if isinstance(model, bytes) else os.fspath(model)
+        source = locate(model)
+        if isinstance(source, bytes) and not isinstance(model, bytes):
+            folder = Path(model).absolute().parent
+        self._seconds = seconds
         self._session: Any = None
         if precise and can_saturate():
             with contextlib.suppress(Exception):  # some models are refused like that and taken as they are
@@ -86,47 +94,41 @@ class Runtime:
         outputs = (item.name for item in self._session.get_outputs())
         self.outputs: tuple[str, ...] = tuple(name for name in outputs if name not in self.state.values())
         self._layouts = read_layouts(metadata)
+        #: what the source calls inputs and outputs that have their names from a signature
+        self.source_names: dict[str, str] = read_names(metadata)
         #: whether the model computes with real numbers what its original computes with codes
         self.unquantized: bool = metadata.get(NUMBERS) == REAL
 
     def run(self, inputs: Sequence[Array], seconds: float | None = None) -> list[Array]:
         """Run the model on one sample, inputs and outputs in the model's order, their axes in the original's.
 
-        A run that takes more than so many `seconds` of processors fails.
+        A run that takes more than so many `seconds` of processors fails, or those that hold for all.
         """
-        if seconds is None:
-            return self.run_step(inputs, {})[0]
-        import onnxruntime
-
-        options, over, started = onnxruntime.RunOptions(), threading.Event(), time.process_time()
-
-        def watch() -> None:
-            while not over.wait(seconds):  # of a busy machine others may have had that time
-                if time.process_time() - started >= seconds:
-                    options.terminate = True
-                    return
-
-        threading.Thread(target=watch, daemon=True).start()
-        try:
-            return self.run_step(inputs, {}, options)[0]
-        finally:
-            over.set()
+        return self.run_step(inputs, {}, seconds)[0]
 
     def run_step(
-        self, inputs: Sequence[Array], kept: Mapping[str, Array], options: Any = None
+        self, inputs: Sequence[Array], kept: Mapping[str, Array], seconds: float | None = None
     ) -> tuple[list[Array], dict[str, Array]]:
         """Run the model on one sample with the state that it was left in; its outputs, and the state it is in then.
 
         State is by the names of its inputs; what is not in `kept` begins anew.
         """
-        feeds = self.make_feeds(inputs)
-        try:
-            results: list[Any] = self._session.run([*self.outputs, *self.state.values()], {**feeds, **kept}, options)
-        except Exception as error:
-            raise VerificationError(f"ONNX Runtime fails to run the model: {_format_error(error)}") from error
+        feeds = {**self.make_feeds(inputs), **kept}
+        results = self._run([*self.outputs, *self.state.values()], feeds, self._seconds if seconds is None else seconds)
         named = zip(self.outputs, results, strict=False)
         state = dict(zip(self.state, results[len(self.outputs) :], strict=True))
         return [self._layouts.restore(name, np.asarray(result)) for name, result in named], state
+
+    def _run(self, names: Sequence[str], feeds: Mapping[str, Array], seconds: float | None = None) -> list[Any]:
+        """The results of those names; where time is limited another thread runs, so that this one takes signals."""
+        try:
+            if seconds is None:
+                return list(self._session.run(names, feeds))
+            return _run_limited(self._session, names, feeds, seconds)
+        except TimeoutError:
+            raise OvertimeError(f"ONNX Runtime did not end the model in {seconds:g} s") from None
+        except Exception as error:
+            raise VerificationError(f"ONNX Runtime fails to run the model: {_format_error(error)}") from error
 
     def make_feeds(self, inputs: Sequence[Array]) -> dict[str, Array]:
         """Inputs of the original by the names, types and layouts that the model has."""
@@ -138,11 +140,7 @@ class Runtime:
     def evaluate(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """Run the model on inputs as it takes them; all its outputs by name, as it yields them."""
         names = [item.name for item in self._session.get_outputs()]
-        try:
-            results: list[Any] = self._session.run(names, feeds)
-        except Exception as error:
-            raise VerificationError(f"ONNX Runtime fails to run the model: {_format_error(error)}") from error
-        return dict(zip(names, map(np.asarray, results), strict=True))
+        return dict(zip(names, map(np.asarray, self._run(names, feeds)), strict=True))
 
     def is_turned(self, name: str) -> bool:
         """Whether the axes of an input or output stand in another order than the original's."""
@@ -180,6 +178,38 @@ class Runtime:
         """End the profile; the path of its file."""
         path: str = self._session.end_profiling()
         return path
+
+
+def _run_limited(session: Any, names: Sequence[str], feeds: Mapping[str, Array], seconds: float) -> list[Any]:
+    """Run a session in another thread; raises TimeoutError after so many seconds of processors."""
+    import onnxruntime
+
+    options, over = onnxruntime.RunOptions(), threading.Event()
+    found: list[Any] = []
+    failure: list[Exception] = []
+
+    def compute() -> None:
+        try:
+            found.extend(session.run(names, feeds, options))
+        except Exception as error:  # of any kind: it is raised below
+            failure.append(error)
+        finally:
+            over.set()
+
+    started, left = time.process_time(), seconds
+    threading.Thread(target=compute, daemon=True).start()
+    try:
+        while not over.wait(left):
+            left = seconds - (time.process_time() - started)  # of a busy machine others may have had that time
+            if left <= 0:
+                raise TimeoutError
+    finally:
+        if not over.is_set():  # a signal may have come as well
+            options.terminate = True
+            over.wait(_GRACE)
+    if failure:
+        raise failure[0]
+    return found
 
 
 def _convert_input(array: Array) -> Array:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..conversion.signatures import NAME
 from .frames import Array
 from .interpreter import Interpreter, Kernels, Signature, Source, Tensor
 
@@ -35,6 +36,12 @@ class Signed:
         found = self.describe(model)
         inputs, outputs = ([tensor.name for tensor in side] for side in (found.inputs, found.outputs))
         return self.interpreter.run(model, samples, kernels, signature=(self.key, inputs, outputs))
+
+
+def read_names(metadata: Mapping[str, str]) -> dict[str, str]:
+    """What a source calls each input or output that has its name from a signature, as a model's metadata says."""
+    begin = f"{NAME}."
+    return {key.removeprefix(begin): name for key, name in metadata.items() if key.startswith(begin)}
 
 
 def _order_tensors(tensors: tuple[Tensor, ...], names: tuple[str, ...]) -> tuple[Tensor, ...]:

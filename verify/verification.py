@@ -20,9 +20,10 @@ from .frames import Array
 from .free_sizes import list_other_sizes
 from .inputs import draw
 from .interpreted import Interpreted, widen_integers
-from .interpreter import Interpreter, InterpreterError, Kernels, Signature, Source, Tensor, Worker
+from .interpreter import Interpreter, InterpreterError, Kernels, OvertimeError, Signature, Source, Tensor, Worker
 from .low_bit_weights import ROUNDED
 from .perturbation import perturb_inputs, perturb_model
+from .pipe import TIME_LIMIT
 from .pytorch import PyTorch
 from .reals import write_real_form
 from .reference import Reference
@@ -89,7 +90,7 @@ def compare_models(
     samples: int = 1,
     inputs: Sequence[Sequence[Array]] | None = None,
     interpreter: Interpreter | None = None,
-    timeout: float = 120.0,
+    timeout: float = TIME_LIMIT,
     signature: str | None = None,
     precise: bool = False,
 ) -> Verification:
@@ -103,10 +104,10 @@ def compare_models(
     as they are quantized. Inputs are seeded ones, or `inputs`: for each sample the arrays in the model's order; a
     program of PyTorch that takes no seeded ones is run on those that it was exported with. An output passes when it
     agrees with one of the interpreter's sets of kernels, or is off by no more than twice what the first two differ by.
-    `interpreter` is a worker to use and leave running; `timeout` is in seconds for each run of a worker of our own.
-    With a signature the source is called by it, else its first graph is run. With `precise` products of bytes are kept
-    from saturating where they do on this processor, which tells mistakes of a model from what the processor makes of
-    it.
+    `interpreter` is a worker to use and leave running; `timeout` is in seconds for each run of ONNX Runtime, and of a
+    worker of our own. With a signature the source is called by it, else its first graph is run. With `precise` products
+    of bytes are kept from saturating where they do on this processor, which tells mistakes of a model from what the
+    processor makes of it.
     Raises VerificationError where one side does not run: that is no verdict.
     """
     source, target = accept(source), accept(target)
@@ -120,23 +121,24 @@ def compare_models(
             assert own is not None
             runtime = Interpreted(target, own)
         else:
-            runtime = Runtime(target, precise=precise)
+            runtime = Runtime(target, precise=precise, seconds=timeout)
         worker: Worker
         if read == REFERENCE:
-            worker = Reference([runtime.read_shape(name) for name in runtime.inputs])
+            worker = Reference([runtime.read_shape(name) for name in runtime.inputs], timeout)
         elif read == EXPORTED:
             worker = PyTorch()
         else:
             assert own is not None
             worker = own if signature is None else Signed(own, signature, runtime.inputs, runtime.outputs)
         described = worker.describe(source)
-        if problems := _compare_interfaces(described, runtime):
+        if problems := _compare_interfaces(described, runtime, isinstance(worker, Interpreter)):
             return Verification((), problems, seed=seed)
         candidate = TargetModel(runtime, target, seed, samples, inputs, precise)
         found = _compare_batches(worker, source, described, candidate)
         if found.passed or precise or isinstance(runtime, Interpreted):
             return found
-        other = _compare_batches(worker, source, described, replace(candidate, runtime=Runtime(target, single=True)))
+        exact = replace(candidate, runtime=Runtime(target, single=True, seconds=timeout))
+        other = _compare_batches(worker, source, described, exact)
         return replace(other, remarks=(*other.remarks, ROUNDED)) if other.passed else found
 
 
@@ -212,17 +214,18 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
     return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized, saturation)
 
 
-def _compare_interfaces(signature: Signature, runtime: Runtime | Interpreted) -> tuple[str, ...]:
-    """Inputs and outputs correspond by place; a permutation of the same names is a difference."""
+def _compare_interfaces(signature: Signature, runtime: Runtime | Interpreted, unsigned: bool) -> tuple[str, ...]:
+    """Inputs and outputs correspond by place; a permutation of the same names is a difference.
+
+    Of an `unsigned` original these are the names of its tensors, where the model's are those of a signature.
+    """
     problems: list[str] = []
+    sides = ("inputs", signature.inputs, runtime.inputs), ("outputs", signature.outputs, runtime.outputs)
     if isinstance(runtime, Interpreted):
-        pairs = ("inputs", signature.inputs, runtime.inputs), ("outputs", signature.outputs, runtime.outputs)
-        return tuple(f"{len(one)} {what} became {len(two)}" for what, one, two in pairs if len(one) != len(two))
-    for what, tensors, names in (
-        ("inputs", signature.inputs, runtime.inputs),
-        ("outputs", signature.outputs, runtime.outputs),
-    ):
+        return tuple(f"{len(one)} {what} became {len(two)}" for what, one, two in sides if len(one) != len(two))
+    for what, tensors, given in sides:
         wanted = tuple(tensor.name for tensor in tensors)
+        names = tuple(runtime.source_names.get(name, name) for name in given) if unsigned else given
         if len(wanted) != len(names):
             problems.append(f"{len(wanted)} {what} became {len(names)}")
         elif wanted != names and sorted(wanted) == sorted(names):
@@ -238,12 +241,14 @@ def _find_first(
 ) -> tuple[list[list[Array]], Runs, list[str]]:
     """Find inputs that the interpreter takes and a set of kernels that runs the model on them."""
     failure: InterpreterError | None = None
-    for samples in draws:
+    for samples in filter(None, draws):
         feeds = [list(sample) for sample in samples]
         remarks: list[str] = []
         for kernels in ORDER:
             try:
                 return feeds, {kernels: worker.run(source, feeds, kernels)}, remarks
+            except OvertimeError:
+                raise
             except InterpreterError as error:
                 remarks.append(f"{kernels} kernels: {error}")
                 failure = failure or error

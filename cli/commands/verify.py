@@ -96,7 +96,7 @@ def read_inputs(path: Path, worker: Worker, model: Path) -> list[list[Array]]:
     """Read samples of a model's inputs from a file of arrays, each named as its input is.
 
     An array with one more axis than the input holds a sample at each index of the first; all others count for every
-    sample. Raises VerificationError for an input that is missing or whose rank is another.
+    sample. Raises VerificationError for an input that is missing, or whose rank or type is another.
     """
     import numpy as np
 
@@ -105,14 +105,18 @@ def read_inputs(path: Path, worker: Worker, model: Path) -> list[list[Array]]:
     tensors = worker.describe(model).inputs
     if not zipfile.is_zipfile(path):
         raise VerificationError(f"{path} is no file of arrays by name, such as numpy.savez writes")
+    names = [tensor.name for tensor in tensors]
     try:
         with np.load(path) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise VerificationError(f"{path} cannot be read: {error}") from error
-    missing = [tensor.name for tensor in tensors if tensor.name not in arrays]
-    if missing:
-        raise VerificationError(f"{path} has no array {missing[0]}, only {', '.join(arrays) or 'none at all'}")
+            known = file.files
+            arrays = {name: file[name] for name in names if name in known}
+    except Exception as error:  # of any kind, as the file may be damaged anywhere
+        said = " ".join(f"{error}".split()) or type(error).__name__
+        raise VerificationError(f"{path} cannot be read: {said}") from error
+    if missing := [name for name in names if name not in arrays]:
+        raise VerificationError(f"{path} has no array {missing[0]}, only {', '.join(known) or 'none at all'}")
+    if others := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
+        raise VerificationError(f"{path}: {others[0]} is no array")
     wrong = [t.name for t in tensors if arrays[t.name].ndim - len(t.shape) not in (0, 1)]
     if wrong:
         raise VerificationError(f"{path}: {wrong[0]} has {arrays[wrong[0]].ndim} axes, the model's has another number")
@@ -120,15 +124,27 @@ def read_inputs(path: Path, worker: Worker, model: Path) -> list[list[Array]]:
     counts = {len(arrays[name]) for name, several in stacked.items() if several}
     if len(counts) > 1:
         raise VerificationError(f"{path}: inputs have different numbers of samples: {', '.join(map(str, counts))}")
+    if counts == {0}:
+        raise VerificationError(f"{path} has no sample: the first axis of {next(filter(stacked.get, names))} is empty")
+    for tensor in tensors:
+        try:
+            arrays[tensor.name] = _convert_array(arrays[tensor.name], tensor.dtype)
+        except (TypeError, ValueError) as error:
+            held, wanted = arrays[tensor.name].dtype, "strings" if tensor.dtype == "object" else tensor.dtype
+            raise VerificationError(f"{path}: {tensor.name} holds {held}, the model's {wanted}") from error
     return [
-        [
-            np.asarray(
-                arrays[t.name][place] if stacked[t.name] else arrays[t.name], None if t.dtype == "object" else t.dtype
-            )
-            for t in tensors
-        ]
+        [arrays[name][place] if stacked[name] else arrays[name] for name in names]
         for place in range(counts.pop() if counts else 1)
     ]
+
+
+def _convert_array(array: Array, dtype: str) -> Array:
+    """An array as an input of a type takes it; raises TypeError or ValueError where it is of another kind."""
+    import numpy as np
+
+    if dtype != "object":
+        return np.asarray(array, dtype)
+    return (array if array.dtype.kind == "S" else np.strings.encode(array)).astype(object)
 
 
 def _compare_layers(

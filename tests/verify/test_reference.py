@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import onnx.parser
 import pytest
 from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import VerificationError
-from nnrewrite.verify import Kernels, compare_models
+from nnrewrite.verify import Kernels, compare_models, runtime
 from nnrewrite.verify.inputs import draw
 from nnrewrite.verify.interpreter import Interpreter
 from nnrewrite.verify.low_bit_weights import ROUNDED
@@ -41,6 +43,53 @@ def test_sizes_that_the_result_fixes_are_tried_first() -> None:
 
 def test_another_function_is_different() -> None:
     assert not compare_models(model("Relu", [4, 4]), model("Abs", [4, 4])).passed
+
+
+def make_loop(turns: int) -> bytes:
+    """A model that doubles its input so many times."""
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y)'
+        f" <int64 n = {{{turns}}}> {{ y = Loop (n, , x)"
+        " <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t) { d = Identity(c) t = Add(s, s) }> }"
+    )
+    return bytes(made.SerializeToString())
+
+
+@pytest.mark.parametrize(("turns", "others"), [(1 << 40, 3), (3, 1 << 40)])
+def test_a_model_that_does_not_end_is_given_up(turns: int, others: int) -> None:
+    with pytest.raises(VerificationError, match=r"ONNX Runtime did not end the model in 0\.2 s"):
+        compare_models(make_loop(turns), make_loop(others), timeout=0.2)
+
+
+@pytest.mark.parametrize("good", [0, 1])
+def test_after_a_run_that_does_not_end_no_others_are_tried(good: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = []
+
+    def run(session: Any, names: list[str], feeds: dict[str, Any], seconds: float) -> list[Any]:
+        runs.append(seconds)
+        if len(runs) > good:
+            raise TimeoutError
+        return list(session.run(names, feeds))
+
+    monkeypatch.setattr(runtime, "_run_limited", run)
+    with pytest.raises(VerificationError, match="did not end"):
+        compare_models(model("Relu", ["batch", 3, "size"]), model("Relu", ["batch", 3, "size"]), timeout=7)
+    assert runs == [7] * (good + 1)
+
+
+def test_a_signal_is_taken_while_a_model_runs() -> None:
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        started = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            runtime.Runtime(make_loop(1 << 40), seconds=10).run_step([np.ones(2, np.float32)], {})
+        assert time.monotonic() - started < 5
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def view_of_codes(more: str = "") -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -14,10 +15,12 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from nnrewrite.backends.probe import write_operator_model
+from nnrewrite.backends.probe import make_operator_model, write_operator_model
+from nnrewrite.backends.tflite_writer import write
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.ops_files import load
+from nnrewrite.frontends.tflite_reader import Signature
 from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import (
     Interpreter,
@@ -32,6 +35,7 @@ from nnrewrite.verify import (
 from nnrewrite.verify.comparison import choose_worst, measure_distance, measure_largest_difference
 from nnrewrite.verify.frames import Array, receive, send
 from nnrewrite.verify.inputs import draw
+from nnrewrite.verify.interpreted import widen_integers
 from nnrewrite.verify.verification_table import format_table, summarize
 
 
@@ -82,6 +86,25 @@ def test_an_integer_may_not_be_off_at_all() -> None:
     big = 2**62
     assert against(tensor, [big], [big]).verdict is Verdict.EQUAL
     assert against(tensor, [big], [big + 1]).verdict is Verdict.DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("dtype", "want", "got", "error"),
+    [("int64", -(2**63), 0, 2**63), ("uint64", 2**63, 2**63 + 1, 1), ("int8", -128, 127, 255), ("bool", 0, 1, 1)],
+)
+def test_integers_at_the_ends_of_their_range_are_told_apart(dtype: str, want: int, got: int, error: float) -> None:
+    tensor = Tensor("y", dtype, (2,), (2,))
+    one = against(tensor, [want, 1], [got, 1])
+    assert (one.verdict, one.differing, one.absolute) == (Verdict.DIFFERENT, 1, error)
+    assert against(tensor, [want, 1], [want, 1]).verdict is Verdict.EQUAL
+    assert measure_largest_difference(np.array(want, dtype), np.array(got, dtype)) == error
+
+
+def test_integers_of_a_result_are_widened_and_never_narrowed() -> None:
+    narrow, wide = np.array([5, 7], np.int32), np.array([2**32 + 5, 7], np.int64)
+    [[widened], [kept]] = widen_integers([narrow], [wide]), widen_integers([wide], [narrow])
+    assert (widened.dtype, kept.dtype) == (wide.dtype, wide.dtype)
+    assert kept[0] == 2**32 + 5
 
 
 def test_of_labels_it_is_told_how_many_differ() -> None:
@@ -290,6 +313,16 @@ def test_a_time_limit_is_kept_and_the_worker_replaced(moody: list[str]) -> None:
         interpreter.describe("well")
 
 
+def test_modules_in_the_working_directory_are_not_those_of_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("flatbuffers", "numpy", "types", "nnrewrite"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.chdir(tmp_path)
+    with Interpreter() as interpreter:
+        assert interpreter.describe(tflite("RELU")).inputs[0].name == "x0"
+
+
 def test_an_error_that_the_interpreter_raises_does_not_cost_the_worker() -> None:
     with Interpreter() as interpreter:
         with pytest.raises(InterpreterError, match="says: "):
@@ -345,6 +378,17 @@ def test_models_may_be_files(tmp_path: Path) -> None:
     (tmp_path / "a.tflite").write_bytes(tflite("RELU"))
     (tmp_path / "a.onnx").write_bytes(ported("output_0 = Relu(x0)"))
     assert compare_models(tmp_path / "a.tflite", str(tmp_path / "a.onnx")).passed
+
+
+def test_names_of_files_need_not_be_text(tmp_path: Path) -> None:
+    source, target = (tmp_path / os.fsdecode(b"\xff" + ending) for ending in (b".tflite", b".onnx"))
+    source.write_bytes(tflite("RELU"))
+    twin = onnx.load_model_from_string(ported("output_0 = Max(x0, c)", constants="float[1] c = {0}"))
+    twin.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.zeros(1, np.float32), "c"))
+    onnx.save(twin, tmp_path / "m.onnx", save_as_external_data=True, location="c", size_threshold=0)
+    (tmp_path / "m.onnx").rename(target)
+    for pair in ((source, target), (target, source)):
+        assert compare_models(*pair).passed
 
 
 @pytest.mark.slow
@@ -414,6 +458,21 @@ def test_swapped_operands_are_found() -> None:
 def test_inputs_in_another_order_are_a_difference() -> None:
     result = compare_models(tflite("SUB", 2), ported("output_0 = Sub(x0, x1)", "float[1,16] x1, float[1,16] x0"))
     assert result.differences == ("inputs in another order: x0, x1 became x1, x0",)
+
+
+def test_a_signature_may_name_inputs_the_other_way_round() -> None:
+    kind = ("FLOAT32", SHAPE)
+    model = make_operator_model(load(), "SUB", {"x": kind, "y": kind}, [kind])
+    model.meta["signatures"] = [Signature("swapped", 0, {"x": "y", "y": "x"}, {"output_0": "output_0"})]
+    source = write(model, load())
+    converted = nnrewrite.convert(source)
+    assert [value.name for value in converted.graph.input] == ["y", "x"]
+    result = compare_models(source, converted.SerializeToString())
+    assert result.passed, result.differences
+    moved = converted.graph.input.pop(0)
+    converted.graph.input.append(moved)
+    result = compare_models(source, converted.SerializeToString())
+    assert result.differences == ("inputs in another order: x, y became y, x",)
 
 
 def test_inputs_under_other_names_correspond_by_place() -> None:
