@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ..engine.base.atomic_write import open_replacement
+from ..engine.base.atomic_write import DestinationError, check_own, open_replacement
 from ..engine.base.errors import ModelError
 from ..engine.base.startup import dataclass
 from ..engine.dialects.operators import Dialect
@@ -17,6 +18,8 @@ from . import tflite_file
 from .memory_plan import plan_memory
 from .writers import Output
 
+#: what no name in quotes may have: what ends it, and bytes that are no text
+_UNQUOTABLE = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
 #: bytes on a line
 _ROW = 16
 #: the bytes that the interpreter keeps for each tensor and each operator, on a machine of 32 bits
@@ -43,16 +46,19 @@ class Encoded:
     def save(self, path: Path, external_data: bool = False) -> int:
         """Write the source and the header; the bytes of the model.
 
-        Raises DestinationError for what the system refuses.
+        Raises DestinationError for what the system refuses, for a name that no source can include, and for a header
+        that this program did not write.
         """
-        name = re.sub(r"\W", "_", path.stem)
-        for place, lines in (
-            (path.with_suffix(".h"), self._write_header(name)),
-            (path, self._write_source(name, path)),
-        ):
-            with open_replacement(place) as file:
-                for line in lines:
-                    file.write(f"{line}\n".encode())
+        path = Path(os.path.realpath(path))  # a link is followed: both files lie where it points to
+        header = path.with_suffix(".h")
+        if _UNQUOTABLE.search(header.name):
+            raise DestinationError(f"{path.name!r}: no source can include a header of such a name: name another output")
+        name = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
+        name = f"model_{name}" if name[:1].isdigit() else name
+        check_own([header], header, _begin_register(name))
+        with open_replacement(header) as beside, open_replacement(path) as file:
+            beside.writelines(f"{line}\n".encode() for line in self._write_header(name))
+            file.writelines(f"{line}\n".encode() for line in self._write_source(name, header))
         return self.size
 
     def _write_header(self, name: str) -> Iterator[str]:
@@ -71,19 +77,24 @@ class Encoded:
         yield ""
         yield f"constexpr unsigned int {name}_operators = {len(self.methods)};"
         yield ""
-        yield f"inline TfLiteStatus {name}_register(tflite::MicroMutableOpResolver<{name}_operators>& resolver) {{"
+        yield f"{_begin_register(name)}& resolver) {{"
         for method in self.methods:
             yield f"  if (resolver.{method}() != kTfLiteOk) return kTfLiteError;"
         yield "  return kTfLiteOk;"
         yield "}"
 
-    def _write_source(self, name: str, path: Path) -> Iterator[str]:
-        yield f'#include "{path.with_suffix(".h").name}"'
+    def _write_source(self, name: str, header: Path) -> Iterator[str]:
+        yield f'#include "{header.name}"'
         yield ""
         yield f"alignas(16) const unsigned char {name}_data[] = {{"
         for start in range(0, len(self.model), _ROW):
             yield "  " + " ".join(f"0x{byte:02x}," for byte in self.model[start : start + _ROW])
         yield "};"
+
+
+def _begin_register(name: str) -> str:
+    """How the function begins that registers operators, by which a header is known to be of this program."""
+    return f"inline TfLiteStatus {name}_register(tflite::MicroMutableOpResolver<{name}_operators>"
 
 
 def encode(output: Output) -> Encoded:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
-from ..engine.base.atomic_write import open_replacement
+from ..engine.base.atomic_write import check_own, open_replacement, read_mode
 from ..engine.base.errors import RewriteError
 from ..engine.base.startup import dataclass
 from ..engine.passes.state import read_state
@@ -15,6 +16,8 @@ from .stream import write
 from .writers import Output
 
 _CODE, _TENSORS, _README = "model.py", "model.safetensors", "README.md"
+#: by which the text, and the files beside it, are known to be of this program
+_MARK = "<!-- written by nnrewrite -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +36,18 @@ class Encoded:
     def save(self, path: Path, external_data: bool) -> int:
         """Write the files into a folder, which is made where it is missing; the bytes written.
 
-        Raises RewriteError where there is a file of the folder's name.
+        Raises RewriteError where there is a file of the folder's name, and for files in it that this program did not
+        write.
         """
-        if path.exists() and not path.is_dir():
+        if (mode := read_mode(path)) and not stat.S_ISDIR(mode):
             raise RewriteError(f"{path}: is a file, and code is written into a folder")
+        check_own([path / name for name in (_CODE, _TENSORS, _README)], path / _README, _MARK)
+        with open_replacement(path / _README) as file:  # the first, so that what is interrupted can be repeated
+            size = file.write(f"{self.readme}\n{_MARK}\n".encode())
         with open_replacement(path / _TENSORS) as file:
-            size = write(file, write_tensors(self.program.tensors))
-        for name, text in ((_README, self.readme), (_CODE, self.program.text)):
-            with open_replacement(path / name) as file:
-                size += file.write(text.encode())
+            size += write(file, write_tensors(self.program.tensors))
+        with open_replacement(path / _CODE) as file:
+            size += file.write(self.program.text.encode())
         return size
 
 

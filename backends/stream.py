@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -14,9 +16,12 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 from onnx_ir import serde
 
-from ..engine.base.atomic_write import open_replacement, remove
-from ..engine.base.errors import RewriteError
+from ..engine.base.atomic_write import DestinationError, open_replacement, read_mode, remove
+from ..engine.base.errors import ModelError, RewriteError
 from ..engine.base.startup import dataclass, field
+from ..frontends.mapping import load
+from ..frontends.onnx_graphs import list_nodes
+from ..frontends.protobuf_outline import WireError, outline_model
 from .wire import Encoder, encode_tag, encode_varint
 
 #: constants of as many bytes are written from where they lie, smaller ones with the nodes
@@ -112,17 +117,21 @@ class Encoded:
         """Write the model to a file, with `external_data` or above 2 GB its large constants to a second, `PATH.data`.
 
         Files of an older model give way when the new one is whole, its second file as well. Raises DestinationError for
-        what the system refuses.
+        what the system refuses, and for a name that no model can refer to.
         """
+        path = Path(os.path.realpath(path))  # a link is followed: both files lie where it points to
         beside = path.with_name(f"{path.name}.data")
         if not external_data and self.size <= LIMIT:
-            stale = beside.is_file() and is_reference(path, beside.name)
+            stale = stat.S_ISREG(read_mode(beside)) and beside in list_data_files(path)
             with open_replacement(path) as file:
                 size = write(file, self.list_parts())
             if stale:
                 remove(beside)
             return size
-        head, parts = self.separate_weights(beside.name)
+        try:
+            head, parts = self.separate_weights(beside.name)
+        except UnicodeEncodeError as error:
+            raise DestinationError(f"{path.name!r} is no text: no model can refer to weights beside it") from error
         with open_replacement(path) as file, open_replacement(beside) as data:
             return file.write(head) + write(data, parts)
 
@@ -266,10 +275,17 @@ def _encode_prefix(tag: bytes, size: int) -> bytes:
     return tag + encode_varint(size)
 
 
-def is_reference(path: Path, location: str) -> bool:
-    """Whether a file is a model that has constants in another file of a name; what is no model refers to nothing."""
+def list_data_files(path: Path) -> set[Path]:
+    """The files beside a model that constants of it lie in, links followed; what is no ONNX model has none."""
     try:
-        model = onnx.load(path, load_external_data=False)
-    except (OSError, DecodeError):
-        return False
-    return any(entry.value == location for tensor in model.graph.initializer for entry in tensor.external_data)
+        model = onnx.ModelProto.FromString(outline_model(load(path)))
+    except (ModelError, WireError, DecodeError):
+        return set()
+    attributes = [
+        one for body in (model.graph, *model.functions) for node in list_nodes(body) for one in node.attribute
+    ]
+    graphs = [model.graph, *(graph for one in attributes for graph in (one.g, *one.graphs))]
+    tensors = [tensor for one in attributes for tensor in (one.t, *one.tensors)]
+    tensors += [tensor for graph in graphs for tensor in graph.initializer]
+    entries = [entry for tensor in tensors for entry in tensor.external_data if entry.key == "location"]
+    return {Path(os.path.realpath(path.parent / one.value)) for one in entries if "\0" not in one.value}

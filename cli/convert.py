@@ -140,14 +140,15 @@ def command(
     from ..conversion.signatures import ALL
     from ..conversion.subject import list_signatures as names
     from ..conversion.subject import members
+    from ..engine.base.atomic_write import read_mode
     from ..engine.base.errors import CallError
     from ..engine.passes.base import observe
     from ..engine.passes.layout import Interface
     from ..engine.passes.resize import RequestedShapes
     from ..engine.rewrite.trace import Trace, trace_rules
-    from .jobs import assign_pages, plan_jobs, split_signatures
+    from .jobs import assign_pages, check_files, list_files, plan_jobs, split_signatures
 
-    if trace and (not models or Path(trace).exists()):
+    if trace and (not models or read_mode(trace)):
         models, trace = (
             (Path(trace), *models),
             "",
@@ -158,6 +159,8 @@ def command(
         )
     if not models[0].exists() and (unknown := explain_unknown(f"{models[0]}")):
         raise CallError(unknown)
+    if output is not None and find_writer(output.name) is not None:
+        raise CallError(f"{output}: is an ending without a name before it")
     # Every other option of the command is a field of Options, by its name.
     options = Options(**asked)
     if options.to is None and output is not None and output.suffix:
@@ -168,9 +171,11 @@ def command(
     if options.to is None and f"{flags.FOLDER}.output" in ctx.meta:
         options = options.replace(to="/")
     written = find_format(options)
+    if external_data and written.dialect != "onnx":
+        raise CallError(f"--external-data is about ONNX models: what is written is {written.name}")
     jobs = plan_jobs(models, output, folder, options.member, members, written.suffixes[0], written.folder)
     if options.signature == ALL:
-        jobs, options = split_signatures(jobs, names), options.replace(signature=None)
+        jobs, options = split_signatures(jobs, names, written.folder), options.replace(signature=None)
     # Rules that cannot be had concern no single model: they are told before the first is read, and once.
     steps = {step for job in jobs for step in plan_steps(f"{job.source}", options.replace(member=job.member))}
     prepared = [prepare(step.stacked, step.opset) for step in steps]
@@ -182,6 +187,10 @@ def command(
     paged = page is not None and (f"{flags.FOLDER}.page" in ctx.meta or page.is_dir())
     if page is not None:
         jobs = assign_pages(jobs, page, paged)
+    files = list_files(jobs, written.suffixes[0])
+    files += [("--report", page / "index.html")] if page is not None and paged else []
+    files += [("--layout-svg", layout_svg)] if layout_svg is not None else []
+    check_files(files, [job.source for job in jobs])
     for name, said in (("--trace", trace), ("--print-after", print_after)):
         if workers > 1 and said is not None:
             raise CallError(f"{name} shows one thing after the other: leave out --jobs")

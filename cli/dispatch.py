@@ -172,6 +172,7 @@ app = Commands("rewrite")
 def main() -> None:
     """Run the command line; what is terminated cleans up as what is interrupted does."""
     signal.signal(signal.SIGTERM, end_program)
+    _open_streams()
     # Modules and rules stay until the end: looking for garbage among them takes a fifth of a small conversion. What
     # runs for longer turns this off.
     gc.disable()
@@ -181,6 +182,13 @@ def main() -> None:
         _give_up(error)
     finally:
         gc.freeze()
+
+
+def _open_streams() -> None:
+    """Let streams that the caller has closed lead nowhere, so that no other file gets their place."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
 
 def end_program(number: int, frame: FrameType | None) -> NoReturn:

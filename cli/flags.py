@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,6 +39,11 @@ class File(click.Path):
 
         if not f"{value}":
             self.fail("an empty name is none of a file", param, ctx)
+        try:
+            os.lstat(value)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                self.fail(f"{value}: {error.strerror}", param, ctx)
         if is_remote(value):
             where = "is a URL: files are written to this machine" if self.written else "is a URL: download it first"
             self.fail(f"{value} {where}", param, ctx)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
+from ..engine.base.atomic_write import read_mode
 from ..engine.base.errors import CallError, RewriteError
 from ..engine.base.startup import dataclass, replace
 from ..frontends.readers import SUFFIXES
@@ -72,7 +74,9 @@ def plan_jobs(
     return jobs
 
 
-def split_signatures(jobs: Sequence[Job], signatures: Callable[[Path, str | None], Sequence[str]]) -> list[Job]:
+def split_signatures(
+    jobs: Sequence[Job], signatures: Callable[[Path, str | None], Sequence[str]], folders: bool = False
+) -> list[Job]:
     """Part each job into one for each signature of its model, written to `<output>.<signature>.onnx`.
 
     Models without signatures stay as they are. Raises CallError as `plan_jobs` does.
@@ -89,26 +93,70 @@ def split_signatures(jobs: Sequence[Job], signatures: Callable[[Path, str | None
             parted.append(Job(job.source, job.member, target, name))
         if not names:
             parted.append(job)
-    _check(parted)
+    _check(parted, folders)
     return parted
 
 
 def assign_pages(jobs: Sequence[Job], page: Path, folder: bool) -> list[Job]:
     """Give each job its page: the file, or in a folder one named like the output, below the same subfolders.
 
-    Raises CallError for one file for several models, and for a page in the place of a model.
+    Raises CallError for one file for several models.
     """
     if len(jobs) > 1 and not folder:
         raise CallError(f"--report {page}: a page shows one model, {len(jobs)} are given: name a folder, {page.stem}/")
     common = Path(os.path.commonpath([job.target.parent.resolve() for job in jobs])) if jobs else Path()
-    found = [
+    return [
         replace(job, page=page / f"{job.target.resolve().relative_to(common)}.html" if folder else page) for job in jobs
     ]
-    models = {path.resolve() for job in jobs for path in (job.source, job.target)}
-    for job in found:
-        if job.page is not None and job.page.resolve() in models:
-            raise CallError(f"--report {job.page}: that is a model's file: name another")
-    return found
+
+
+def list_files(jobs: Iterable[Job], ending: str) -> list[tuple[str, Path]]:
+    """Every file that is written for models and for pages about them, as `check_files` takes them."""
+    models = [(job.name, path) for job in jobs for path in list_parts(job.target, ending)]
+    return models + [("--report", job.page) for job in jobs if job.page is not None]
+
+
+def list_parts(target: Path, ending: str) -> list[Path]:
+    """The files that a model of a format may be written as: that of its name, and one beside it."""
+    real = Path(os.path.realpath(target))
+    beside = {".onnx": [real.with_name(f"{real.name}.data")], ".cc": [real.with_suffix(".h")]}
+    return [target, *beside.get(ending, [])]
+
+
+def check_files(written: Iterable[tuple[str, Path]], read: Iterable[Path]) -> None:
+    """Raise CallError for a file that would be written twice or in the place of one that is read, links followed.
+
+    Before each that is written stands the model, or the option, that it is written for. Of a model that is read, the
+    files that have its weights are read as well.
+    """
+    found: defaultdict[Path, list[tuple[str, Path]]] = defaultdict(list)
+    for name, path in written:
+        found[Path(os.path.realpath(path))].append((name, path))
+    clashes = [f"  {path}: {', '.join(name for name, _ in ones)}" for path, ones in found.items() if len(ones) > 1]
+    if clashes:
+        raise CallError("\n".join(["several outputs would be written to the same file:", *clashes]))
+    present = [path for path in read if read_mode(path)]  # that a model is missing is told when it is read
+    originals = dict.fromkeys(_list_weights(present, found), "weights of a model")
+    originals |= {Path(os.path.realpath(path)): "a model" for path in present}
+    for path, [(name, given)] in found.items():
+        if path in originals:
+            what, how = (f"{name} ", "") if name.startswith("-") else ("", " by -o or -d")
+            raise CallError(
+                f"{what}{given}: the output would replace {originals[path]} that is read: name another{how}"
+            )
+
+
+def _list_weights(models: Iterable[Path], written: Iterable[Path]) -> set[Path]:
+    """The files that have the weights of models, where something that is written could be one of them."""
+    replaced = [path for path in written if path.suffix.lower() not in SUFFIXES and stat.S_ISREG(read_mode(path))]
+    folders = {folder for path in replaced for folder in path.parents}
+    # Weights are in the folder of the path that is given, also where that is a link.
+    holders = [path for path in models if Path(os.path.realpath(path.parent)) in folders]
+    if not holders:
+        return set()
+    from ..backends.stream import list_data_files
+
+    return {file for path in holders for file in list_data_files(path)}
 
 
 def _list_files(model: Path, ending: str) -> list[tuple[Path, Path]]:
@@ -132,21 +180,13 @@ def _list_members(path: Path, members: Callable[[Path], Sequence[str]]) -> Seque
 
 def _make_stem(member: str) -> str:
     """A member's name without its ending, folders inside the bundle set off by dots."""
-    return ".".join(part for part in PurePosixPath(member).with_suffix("").parts if part not in ("/", ".."))
+    path = PurePosixPath(member)
+    return ".".join(part for part in (*path.parts[:-1], path.stem) if part not in ("/", ".."))
 
 
 def _check(jobs: Sequence[Job], folders: bool = False) -> None:
-    sources: defaultdict[Path, list[str]] = defaultdict(list)
+    check_files([(job.name, job.target) for job in jobs], [job.source for job in jobs])
     for job in jobs:
-        sources[job.target.resolve()].append(job.name)
-    clashes = {target: names for target, names in sources.items() if len(names) > 1}
-    if clashes:
-        lines = [f"  {target}: {', '.join(names)}" for target, names in clashes.items()]
-        raise CallError("\n".join(["several models would be written to the same file:", *lines]))
-    # That a model is missing is told when it is read.
-    originals = {job.source.resolve() for job in jobs if job.source.exists()}
-    for job in jobs:
-        if job.target.resolve() in originals:
-            raise CallError(f"{job.target}: the output would replace a model that is read: name another by -o or -d")
-        if job.target.exists() and not (job.target.is_dir() if folders else job.target.is_file()):
+        mode = read_mode(job.target)
+        if mode and not (stat.S_ISDIR(mode) if folders else stat.S_ISREG(mode)):
             raise CallError(f"{job.target}: not a regular file, cannot be replaced")

@@ -128,12 +128,22 @@ def attempt(job: Job, call: Call, interpreter: Interpreter | None) -> Result | F
 
 
 def _fail(job: Job, call: Call, error: RewriteError) -> Failure:
+    from ..engine.base.errors import InternalError, RewriteError
+
+    told: dict[str, RewriteError] = {f"{error}": error}
     if job.page is not None:
         from .pages import write_refusal
 
-        write_refusal(job.page, call.options, job, error)
+        try:
+            write_refusal(job.page, call.options, job, error)
+        except RewriteError as other:
+            told.setdefault(f"{other}", other)
+        except Exception as other:
+            mistake = InternalError("the page of a model that was refused", other)
+            told[f"{mistake}"] = mistake
+    message = "\n".join(told)
     if not call.as_json:
-        return Failure(job, f"{error}")
+        return Failure(job, message)
     from .json_documents import diagnose
 
-    return Failure(job, f"{error}", tuple(diagnose(error, job.name)))
+    return Failure(job, message, tuple(found for one in told.values() for found in diagnose(one, job.name)))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..conversion.inspection import find_sides, read_graph
-from ..engine.base.atomic_write import open_replacement
+from ..engine.base.atomic_write import open_replacement, read_mode
 from ..engine.base.errors import RewriteError
 from ..page import Listed, Outcome, Timing, collect, render, render_index
 
@@ -124,7 +124,7 @@ def format_verdict(result: Result) -> str:
 
 
 def _find_relative(folder: Path, job: Job) -> str:
-    return "" if job.page is None or not job.page.exists() else Path(os.path.relpath(job.page, folder)).as_posix()
+    return "" if job.page is None or not read_mode(job.page) else Path(os.path.relpath(job.page, folder)).as_posix()
 
 
 def _write(path: Path, text: str) -> None:

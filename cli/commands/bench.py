@@ -74,10 +74,13 @@ def command(
     from ...conversion.options import Options
     from ...engine.base.errors import CallError
     from ...verify.latency import run_benchmark
+    from ..jobs import check_files
     from ..json_documents import show
 
     if page is not None and models:
         raise CallError("--report shows a conversion: leave out the ONNX models, so that the model is converted")
+    if page is not None:
+        check_files([("--report", page)], [source, *([path] if path is not None else [])])
     named: dict[str, Path | bytes] = {f"{model}": model for model in models}
     for target in () if models else targets:
         named[target] = _convert(source, rules, target)

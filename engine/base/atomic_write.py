@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,11 +15,20 @@ class DestinationError(RewriteError):
     """A file that cannot be written: names it and what the system says."""
 
 
+def read_mode(path: str | os.PathLike[str]) -> int:
+    """What kind of file there is and who may read it, as the system says it; 0 for none, and for a name it refuses."""
+    try:
+        return Path(path).stat().st_mode
+    except OSError:
+        return 0
+
+
 @contextlib.contextmanager
 def open_replacement(path: Path) -> Iterator[BinaryIO]:
     """Open a file beside `path` that takes its place when the block ends, and is removed when the block raises.
 
-    The folder is made where it is missing. Raises DestinationError for what the system refuses.
+    The folder is made where it is missing, and who may read a file that is replaced may read the new one. Raises
+    DestinationError for what the system refuses.
     """
     # A link is followed, so that what it points to is replaced and not the link.
     path = Path(os.path.realpath(path))
@@ -28,6 +37,9 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with part.open("xb") as file:
+                if mode := read_mode(path):
+                    with contextlib.suppress(OSError):  # a file system without permissions
+                        part.chmod(mode & 0o777)
                 yield file
             part.replace(path)
         except BaseException:
@@ -43,3 +55,14 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         raise DestinationError(f"{path}: cannot be removed: {error.strerror or error}") from error
+
+
+def check_own(paths: Iterable[Path], marked: Path, mark: str) -> None:
+    """Raise DestinationError for files that are there, unless a marked one says that they are of this program."""
+    try:
+        own = mark.encode() in marked.read_bytes()
+    except OSError:
+        own = False
+    for path in () if own else paths:
+        if os.path.lexists(path):
+            raise DestinationError(f"{path}: was not written by nnrewrite, and is not replaced: name another output")
