@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
+from ..engine.base.errors import ModelError
 from ..engine.base.startup import dataclass
 
 #: what values begin at a multiple of, as kernels for microcontrollers want it
@@ -33,7 +34,8 @@ class Plan:
 def plan_memory(graph: ir.Graph, batch: int = 1) -> Plan:
     """Place the values of a graph, the largest first, each at the lowest bytes that are free all the while.
 
-    Constants take no place, nor do values of unknown rank; an extent that is not known counts as `batch`.
+    Constants take no place, nor do values of unknown rank; an extent that is not known counts as `batch`. Raises
+    ModelError for strings, which take any number of bytes.
     """
     placed: list[tuple[int, Block]] = []
     for block in sorted(_list_blocks(graph, batch), key=lambda block: (-block.size, block.first)):
@@ -62,6 +64,8 @@ def count_bytes(value: ir.Value, batch: int = 1) -> int:
     """The bytes of a value, as many more as make them end at an aligned one; 0 where they cannot be told."""
     if value.dtype is None or value.shape is None:
         return 0
+    if value.dtype == ir.DataType.STRING:
+        raise ModelError(f"{value.name} holds strings, for which no memory can be set apart")
     count = 1
     for extent in value.shape:
         count *= extent if isinstance(extent, int) else batch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Container, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -46,42 +47,45 @@ def list_remarks(model: ir.Model, signature: Signature | None) -> tuple[str, ...
 def name_interface(graph: ir.Graph, signature: Signature | None) -> tuple[list[str], dict[str, str]]:
     """Name the inputs of a graph as a signature does; the names for its outputs, and the source's names by the new.
 
-    A name that would stand for two things is left to the first, the other keeps that of the source.
+    A name that would stand for two things is left to the first, the other keeps that of the source, with a number where
+    that one is taken.
     """
     own = {value: value.name or "" for value in (*graph.inputs, *graph.outputs)}
     if signature is None:
         return [own[value] for value in graph.outputs], {}
-    given = {source: public for public, source in reversed(list(signature.inputs.items()))}
-    yielded = {source: public for public, source in reversed(list(signature.outputs.items()))}
+    given = {source: public for public, source in reversed(list(signature.inputs.items())) if public}
+    yielded = {source: public for public, source in reversed(list(signature.outputs.items())) if public}
     inner = {output.name: output for node in graph for output in node.outputs}
     inner |= {value.name: value for value in graph.initializers.values()}
-    taken: dict[str, ir.Value] = {}
-    renamed: dict[str, str] = {}
-    for value in graph.inputs:
-        public = given.get(own[value]) or own[value]
-        if public in taken:
-            public = own[value]
-        taken[public] = value
-        if public in inner and inner[public] is not value:
-            _rename(inner, public)
-        value.name = public
-        if public != own[value]:
-            renamed[public] = own[value]
+    ends = [(value, given) for value in graph.inputs] + [(value, yielded) for value in graph.outputs]
+    taken = {own[value] for value, entries in ends if own[value] not in entries}
     names: list[str] = []
-    for value in graph.outputs:
-        public = yielded.get(own[value]) or own[value]
-        if public in taken or public in names:
-            public = own[value]
+    renamed: dict[str, str] = {}
+    for value, entries in ends:
+        public = own[value]
+        if public in entries:
+            public = _find_name((entries[public], public), taken)
+            taken.add(public)
         names.append(public)
         if public != own[value]:
             renamed[public] = own[value]
-    return names, renamed
+    for value, public in zip(graph.inputs, names, strict=False):
+        if public in inner and inner[public] is not value:
+            _rename(inner, public, taken)
+        value.name = public
+    return names[len(graph.inputs) :], renamed
 
 
-def _rename(values: dict[str | None, ir.Value], name: str) -> None:
+def _find_name(wanted: Sequence[str], taken: Container[str]) -> str:
+    """The first name that is free, the last one with a number where none is."""
+    numbered = (f"{wanted[-1]}_{number}" for number in itertools.count(1))
+    return next(name for name in itertools.chain(wanted, numbered) if name not in taken)
+
+
+def _rename(values: dict[str | None, ir.Value], name: str, taken: Container[str]) -> None:
     """Give an inner value another name, that nothing has."""
     value, other = values.pop(name), f"{name}_inner"
-    while other in values:
+    while other in values or other in taken:
         other += "_"
     value.name = other
     values[other] = value

@@ -33,12 +33,16 @@ class TensorFiles:
         Raises ModelError for external data that leads out of the model's folder, is not there or too short, and for
         bytes that are not those of the tensor's type and shape.
         """
-        if tensor.dtype == ir.DataType.STRING:
-            return tensor
         said, shape = tensor.name or "a tensor", tensor.shape
         extents = tuple(n for n in shape if isinstance(n, int) and n >= 0)
         if len(extents) != len(shape):
             raise ModelError(f"{self.name}: malformed: {said} has the shape {shape}")
+        if tensor.dtype == ir.DataType.STRING:
+            if not isinstance(tensor, ir.StringTensor) or len(tensor.string_data()) != math.prod(extents):
+                raise ModelError(
+                    f"{self.name}: malformed: {said} of shape {shape} has not that many strings of its own"
+                )
+            return tensor
         try:
             if isinstance(tensor, ir.ExternalTensor):
                 size = -(-math.prod(extents) * tensor.dtype.bitwidth // 8)
@@ -62,7 +66,8 @@ class TensorFiles:
         if location == LOCATION:
             return self.own
         if location not in self.opened:
-            self.opened[location] = load(self._find_path(location, tensor))
+            path = self._find_path(location, tensor)
+            self.opened[location] = load(path) if path.stat().st_size else memoryview(b"")
         return self.opened[location]
 
     def _find_path(self, location: str, tensor: str) -> Path:
@@ -76,6 +81,13 @@ class TensorFiles:
         path = (folder / location).resolve()
         if folder not in path.parents:
             raise ModelError(f"{asked}, which leads out of the model's folder")
-        if not path.is_file():
+        if not _is_file(path):
             raise ModelError(f"{asked}, and there is no such file beside the model")
         return path
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name longer than any file has
+        return False

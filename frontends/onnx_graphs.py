@@ -6,17 +6,47 @@ from collections.abc import Iterator
 
 import onnx
 
+from ..engine.dialects.operators import Dialect
+
 #: from this version of the format on, an initializer that is an input as well is a default that callers may override
 OVERRIDABLE = 4
+#: lists of extents are shorter by far
+_SHORT = 1024
 
 
 def list_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """The nodes of a graph and of those inside them."""
+    for one in list_graphs(graph):
+        yield from one.node
+
+
+def list_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and those inside its nodes."""
+    yield graph
     for node in graph.node:
-        yield node
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
-                yield from list_nodes(inner)
+                yield from list_graphs(inner)
+
+
+def are_lists_short(graph: onnx.GraphProto, dialect: Dialect) -> bool:
+    """Whether no list in a graph of which shapes are inferred has many elements, or as many as a number says that is
+    not known: onnx.shape_inference takes room for each element that it follows, known or not."""
+    spans = {one.name for one in dialect.operators.values() if one.facts.span}
+    sized = {one.name for one in dialect.operators.values() if one.facts.fills is not None or one.facts.extents}
+    for one in list_graphs(graph):
+        known = set()
+        for value in (*one.input, *one.value_info, *one.output):
+            kind = value.type.tensor_type
+            extents = kind.shape.dim
+            if len(extents) == 1 and extents[0].dim_value > _SHORT:
+                return False
+            if kind.HasField("shape") and (len(extents) != 1 or extents[0].HasField("dim_value")):
+                known.add(value.name)
+        for node in one.node:
+            if node.op_type in spans or (node.op_type in sized and not known.issuperset(node.output)):
+                return False
+    return True
 
 
 def read_proto(model: str | bytes, external_data: bool = True) -> onnx.ModelProto:

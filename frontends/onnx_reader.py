@@ -25,7 +25,7 @@ from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, leave_
 from ..engine.dialects.symbols import UNNAMED
 from .external_data import TensorFiles
 from .mapping import load
-from .onnx_graphs import OVERRIDABLE, fix_defaults, list_defaults, list_nodes
+from .onnx_graphs import OVERRIDABLE, are_lists_short, fix_defaults, list_defaults, list_nodes
 from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline_model
 
@@ -78,8 +78,7 @@ def read(
             _match_opsets(proto)
             dialect = catalogue.find_dialect("onnx")
             inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
-            spans = {one.name for one in dialect.operators.values() if one.facts.span}
-            model = _infer(inlined, name, not any(node.op_type in spans for node in list_nodes(inlined.graph)))
+            model = _infer(inlined, name, dialect)
             _check_nodes(model, name, dialect)
             names = map_called(dialect)
             for node in model.graph.all_nodes():
@@ -162,11 +161,8 @@ def _match_opsets(proto: onnx.ModelProto) -> None:
                 entry.version = wanted
 
 
-def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
-    """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none.
-
-    Elements are to `follow` where no operator makes as many of them as a number says: nothing bounds that number.
-    """
+def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:
+    """The model with types and shapes as its inputs make them; raises ModelError for a graph that is none."""
     graph = proto.graph
     listed = len(list_defaults(graph))
     if proto.ir_version < OVERRIDABLE or (listed == len(graph.initializer) and listed >= _HABIT):
@@ -188,7 +184,9 @@ def _infer(proto: onnx.ModelProto, name: str, follow: bool) -> ir.Model:
         output.ClearField("type")
         if output.name in inputs:  # which is one value
             output.type.CopyFrom(inputs[output.name].type)
-    inferred = onnx.shape_inference.infer_shapes(bare, data_prop=follow)
+    inferred = onnx.shape_inference.infer_shapes(bare)
+    if are_lists_short(inferred.graph, dialect):
+        inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True)
     inferred.ir_version = proto.ir_version
     for told in (*inferred.graph.value_info, *inferred.graph.output):
         if _has_maps(told.type):

@@ -22,6 +22,8 @@ from .tensor import quote_name
 _MEMBERS, _TEXT = 1 << 17, 1 << 30
 #: a compressed member may be so many times larger than it is in the archive, beyond some megabytes
 _RATIO, _ALLOWANCE = 256, 1 << 26
+#: so much larger than the archive may tensors be whose elements lie upon each other, beyond as many bytes, together
+_SPREAD = 1 << 28
 #: what numpy can hold
 _RANK, _ELEMENTS = 64, 1 << 58
 #: what tells the header of a member
@@ -55,6 +57,7 @@ class Archive:
 
     def __init__(self, data: memoryview, name: str) -> None:
         self.data, self.name = data, name
+        self._room = _RATIO * len(data) + _SPREAD
         if bytes(data[:4]) != _HEADER:
             raise self.make_error(f"no exported program of PyTorch; a checkpoint holds weights and no graph: {EXPORT}")
         try:
@@ -92,7 +95,7 @@ class Archive:
         if len(content) > _TEXT:
             raise self.make_error(f"{quote_name(path)} has {len(content)} bytes, more than {_TEXT}")
         try:
-            found = json.loads(bytes(content))
+            found = json.loads(bytes(content), parse_int=_read_integer, parse_float=_read_real)
         except (ValueError, RecursionError) as error:
             raise self.make_error(f"malformed: {quote_name(path)} is no JSON: {error}") from error
         if not isinstance(found, dict):
@@ -165,9 +168,26 @@ class Archive:
         count = math.prod(shape)
         if count > _ELEMENTS or (count and last >= stored.size) or offset > stored.size:
             raise self.make_error(f"malformed: {quote_name(key)} ends behind its {stored.size} elements")
-        if 0 in strides and count > max(stored.size, 1) * _RATIO + _ALLOWANCE:
-            raise self.make_error(f"{quote_name(key)} would unpack to {count} elements")
+        if count > stored.size:
+            self._room -= count * dtype.itemsize
+        if self._room < 0:
+            raise self.make_error(f"{quote_name(key)} would unpack to {count} elements of {stored.size}")
         array = np.lib.stride_tricks.as_strided(
             stored[offset:], shape, [stride * dtype.itemsize for stride in strides], writeable=False
         )
         return ir.Tensor(np.ascontiguousarray(array).reshape(shape), kind, name=key)
+
+
+def _read_integer(text: str) -> int:
+    """A number of JSON, which other programs hold in 64 bits; raises ValueError for others."""
+    number = int(text)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError(f"{text:.40} is no integer of 64 bits")
+    return number
+
+
+def _read_real(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text:.40} is larger than any number")
+    return number

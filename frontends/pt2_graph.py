@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from ..engine.base.constants import FROZEN, WEIGHT
 from ..engine.dialects.inference import make_shape
-from ..engine.dialects.operators import Dialect, OperatorSpec
+from ..engine.dialects.operators import Dialect, OperatorSpec, Option
 from .pt2_archive import Archive
 from .pt2_extents import read_extent
 from .pt2_functional import Tensor, restore_whole
@@ -276,15 +276,17 @@ class _GraphReader:
         for name, argument in given.items():
             ((tag, content),) = argument.items()
             if name in spec.options:
-                attributes.extend(self._read_attribute(name, tag, content))
+                attributes.extend(self._read_attribute(spec.options[name], tag, content))
             elif tag not in _PLACES and name not in _PINNED and tag != "as_none":
                 raise ValueError(f"{spec.name} has no argument {quote_name(name)}")
         return operands, attributes
 
-    def _read_attribute(self, name: str, tag: str, content: Any) -> Iterator[ir.Attr]:
-        kinds = ir.AttributeType
+    def _read_attribute(self, option: Option, tag: str, content: Any) -> Iterator[ir.Attr]:
+        kinds, name = ir.AttributeType, option.name
         if tag == "as_none":
             return
+        if option.type.startswith("[") and not isinstance(content, list):
+            raise ValueError(f"the option {quote_name(name)} is given no list")
         if tag == "as_scalar_type":
             yield ir.Attr(name, kinds.STRING, self.program.type_names.get(content, f"{content}"))
         elif tag == "as_string":

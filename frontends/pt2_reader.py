@@ -46,7 +46,7 @@ def read(
     with pause_collection():
         try:
             return _read(Archive(data, name), catalogue.find_dialect("aten"))
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as error:
             said = " ".join(f"{error}".split())
             raise ModelError(f"{name}: malformed program: {type(error).__name__} {said:.200}") from error
 

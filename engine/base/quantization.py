@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from .constants import NUMBERS as ELEMENTS
 from .constants import read_initializer
+from .errors import ModelError
 from .startup import dataclass
 
 #: the key under which a value holds its Quantization
@@ -97,12 +98,26 @@ def is_by_range(form: ir.Node) -> bool:
 
 
 def read_node_grid(node: ir.Node) -> Quantization:
-    """The quantization that the operands of a node name behind its first; raises ValueError where they are computed."""
+    """The quantization that the operands of a node name behind its first.
+
+    Raises ValueError where they are computed, ModelError where there are not as many as places along the axis.
+    """
     scale, zero_point = (None if value is None else read_initializer(value) for value in node.inputs[1:3])
     if scale is None or zero_point is None:
         raise ValueError(f"{node.name} reads a grid that is computed")
-    axis = node.attributes.get("axis")
-    return read_grid(scale, zero_point, 0 if axis is None else axis.as_int())
+    said, codes = node.attributes.get("axis"), node.inputs[0]
+    known = read_grid(scale, zero_point, 0 if said is None else said.as_int())
+    if scale.ndim == 1 and codes is not None:
+        _check_counts(codes, known)
+    return known
+
+
+def _check_counts(codes: ir.Value, known: Quantization) -> None:
+    rank = 0 if codes.shape is None else codes.shape.rank()
+    places = codes.shape[known.axis] if codes.shape is not None and -rank <= known.axis < rank else None
+    counts = {known.scale.size, known.zero_point.size} - {1, places}
+    if counts and isinstance(places, int):
+        raise ModelError(f"{codes.name} has {max(counts)} scales or zero points for {places} places along an axis")
 
 
 def note_numbers(node: ir.Node) -> None:

@@ -6,19 +6,30 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from ..base.errors import RewriteError
 from ..dialects.operators import Dialect
 
 
 def name_outputs(graph: ir.Graph, wanted: Mapping[int, str], dialect: Dialect) -> None:
-    """Give outputs their names, by their places; one that is another input, a constant or a repeat gets a node of its
-    own."""
+    """Give outputs their names, by their places; one that is another input, a constant or a repeat by another name gets
+    a node of its own.
+
+    Raises RewriteError where one name is of two values.
+    """
+    named: dict[str, tuple[ir.Value, ir.Value]] = {}
     seen = {value for place, value in enumerate(graph.outputs) if place not in wanted}
     taken = {value.name: value for value in _list_values(graph)}
     for position, name in wanted.items():
-        value = graph.outputs[position]
+        value = source = graph.outputs[position]
+        if name in named:  # as files may list a value twice
+            if named[name][0] is not source:
+                raise RewriteError(f"output {name} is listed twice, and is another value each time")
+            graph.outputs[position] = named[name][1]
+            continue
         if value.name == name and value.is_graph_input() and value not in seen:
             # The source passes an input on by its name, which no other value can have.
             seen.add(value)
+            named[name] = source, value
             continue
         if value.name != name or value in seen or value.producer() is None:
             other = taken.get(name)
@@ -33,6 +44,7 @@ def name_outputs(graph: ir.Graph, wanted: Mapping[int, str], dialect: Dialect) -
                 value.name = name
             taken[name] = value
         seen.add(value)
+        named[name] = source, value
 
 
 def _copy(graph: ir.Graph, value: ir.Value, dialect: Dialect) -> ir.Value:

@@ -29,6 +29,8 @@ from .variables import ASSIGN
 #: what to ask for where the batch is to be known at run time only, and the name of such an extent
 DYNAMIC = "dynamic"
 _NAME = "batch"
+#: the largest extent that files hold
+_LARGEST = (1 << 63) - 1
 
 Shape = tuple[int, ...]
 
@@ -62,14 +64,18 @@ class RequestedShapes:
                 shape = (-1,)
             if not name or min(shape, default=0) < 0:
                 raise CallError(f"{text!r} is not an input with its shape, such as NAME=1,224,224,3")
+            if max(shape, default=0) > _LARGEST:
+                raise CallError(f"{text!r} has an extent above {_LARGEST}, the largest that there is")
             if found.setdefault(name, shape) != shape:
                 raise CallError(f"two shapes are asked for the input {name}")
         if isinstance(batch, str) and batch != DYNAMIC:
             if not batch.isdecimal():
                 raise CallError(f"{batch!r} is not a batch: give a number, or {DYNAMIC}")
-            batch = int(batch)
+            batch = int(batch) if len(batch) <= len(f"{_LARGEST}") else _LARGEST + 1
         if isinstance(batch, int) and batch < 1:
             raise CallError(f"a batch of {batch} has no elements: give 1 or more")
+        if isinstance(batch, int) and batch > _LARGEST:
+            raise CallError(f"the batch is above {_LARGEST}, the largest extent that there is")
         return cls(found, batch)
 
     def __bool__(self) -> bool:

@@ -153,6 +153,9 @@ def test_an_input_of_another_shape_is_what_the_interpreter_resizes_to(
         ({"input_shape": "x=1,2"}, "has 3 dimensions, 2 are asked for"),
         ({"batch": "many"}, "is not a batch"),
         ({"batch": 0}, "has no elements: give 1 or more"),
+        ({"batch": 1 << 63}, "the batch is above 9223372036854775807"),
+        ({"batch": "9" * 5000}, "the batch is above 9223372036854775807"),
+        ({"input_shape": f"x={1 << 63},2,3"}, "has an extent above 9223372036854775807"),
     ],
 )
 def test_what_cannot_be_asked_for_is_told(flat: bytes, asked: dict[str, Any], message: str) -> None:

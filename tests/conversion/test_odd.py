@@ -9,6 +9,7 @@ from typing import Any
 
 import nnrewrite
 import numpy as np
+import onnx.parser
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends.tflite_writer import write
@@ -116,6 +117,21 @@ def test_a_shape_that_nobody_says_is_refused(single: Make) -> None:
     assert "neither an operand nor an option says the shape" in refusal(
         single("RESHAPE", {"x": (FLOATS, [2, 3])}, [(FLOATS, [6])])
     )
+
+
+def test_scales_that_are_not_one_for_each_place_are_refused() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]> net (float[1, 4] x) => (float[1, 2] y)
+      <int8[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}, float[3] s = {1, 2, 3}, int8[3] z = {0, 0, 0}>
+      { a = DequantizeLinear<axis = 1>(w, s, z)  y = MatMul(x, a) }"""
+    with pytest.raises(RewriteError, match=r"^w has 3 scales or zero points for 2 places"):
+        nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), to="tflite")
+
+
+def test_strings_have_no_place_in_the_memory_of_a_microcontroller() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]> net (string[2] words, float[2] x) => (float[2] y)
+      { y = Relu(x) }"""
+    with pytest.raises(ModelError, match="words holds strings, for which no memory can be set apart"):
+        nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), to="cc")
 
 
 def test_a_model_without_outputs_is_refused(catalogue: Catalogue) -> None:

@@ -72,6 +72,20 @@ def test_an_inner_value_makes_way_for_the_name_of_an_input(catalogue: Catalogue)
     assert [tensor.name for tensor in converted.graph.initializer] == ["number_inner"]
 
 
+@pytest.mark.parametrize(
+    ("inputs", "called"),
+    [({"other": "x"}, ["x", "other"]), ({"other": "x", "output_0": "other"}, ["other", "other_1"])],
+)
+def test_no_two_inputs_and_outputs_are_called_alike(
+    catalogue: Catalogue, inputs: dict[str, str], called: list[str]
+) -> None:
+    source = probe.make_operator_model(catalogue, "SUB", {"x": VECTOR, "other": VECTOR}, [VECTOR])
+    source.meta["signatures"] = (Signature("sub", 0, inputs, {}),)
+    converted = nnrewrite.convert(write(source, catalogue))
+    assert names(converted) == (called, ["output_0"])
+    assert list(converted.graph.node[0].input) == called
+
+
 def test_a_signature_that_is_not_there_is_told_with_those_that_are(catalogue: Catalogue) -> None:
     with pytest.raises(CallError, match="no signature subtract, its signatures are add, serving_default"):
         nnrewrite.convert(model(catalogue, ADD, DOUBLE), signature="subtract")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx.parser
 import onnx.shape_inference
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -164,6 +166,16 @@ def test_results_alike_in_elements_may_differ_in_extents() -> None:
     assert {node.output[0]: told[node.input[1]] for node in found.node} == {"z": [0, 4, 16], "y": [0, 8, 8]}
 
 
+def test_an_output_that_is_listed_twice_keeps_its_name() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]> net (float[2] x) => (float[2] y, float[2] z, float[2] y)
+      { y = Relu(x)  z = Identity(y) }"""
+    source = onnx.parser.parse_model(text).SerializeToString()
+    made = rewrite(source).model.SerializeToString()
+    (want, found), x = (onnxruntime.InferenceSession(one) for one in (source, made)), np.float32([1, -1])
+    assert [one.name for one in found.get_outputs()] == ["y", "z", "y"]
+    np.testing.assert_array_equal(found.run(None, {"x": x}), want.run(None, {"x": x}))
+
+
 def test_interface_opset_version_and_metadata_stay() -> None:
     model = product("rows", opset=15, doc_string="about the model")
     helper.set_model_props(model, {"labels": "cat,dog"})
@@ -218,6 +230,7 @@ def test_external_data_in_the_folder_of_the_model_is_read(tmp_path: Path) -> Non
         ("/etc/passwd", "no path in the model's folder"),
         ("link.bin", "leads out of the model's folder"),
         ("missing.bin", "no such file"),
+        ("w" * 300, "no such file"),
         ("", "no path"),
     ],
 )
@@ -237,6 +250,39 @@ def test_external_data_beyond_the_end_of_its_file_is_refused(tmp_path: Path, off
     external(tmp_path / "net.onnx", "w.bin", offset, length)
     (tmp_path / "w.bin").write_bytes(WEIGHTS.tobytes())
     with pytest.raises(ModelError):
+        read(tmp_path / "net.onnx", CATALOGUE)
+
+
+def test_a_constant_without_elements_may_lie_in_an_empty_file(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> net (float[2] x) => (float[2] y)
+      { y = Concat<axis = 0>(x, w) }""")
+    tensor = model.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[0])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "w.bin").touch()
+    found = read(tmp_path / "net.onnx", CATALOGUE).graph.initializers["w"].const_value
+    assert found is not None and found.numpy().shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"string_data": [b"a"]},
+        {"raw_data": b"ab"},
+        {
+            "data_location": TensorProto.EXTERNAL,
+            "external_data": [onnx.StringStringEntryProto(key="location", value="w.bin")],
+        },
+    ],
+)
+def test_a_constant_of_other_strings_than_its_shape_says_is_refused(tmp_path: Path, content: Any) -> None:
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> net (string[2] x) => (string[4] y)
+      { y = Concat<axis = 0>(x, w) }""")
+    model.graph.initializer.append(TensorProto(name="w", data_type=TensorProto.STRING, dims=[2], **content))
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "w.bin").write_bytes(b"ab")
+    with pytest.raises(ModelError, match=r"malformed: w of shape \[2\] has not that many strings"):
         read(tmp_path / "net.onnx", CATALOGUE)
 
 
@@ -325,6 +371,16 @@ def test_a_sparse_constant_with_elements_outside_of_it_is_malformed() -> None:
         onnx.SparseTensorProto(values=values, indices=numpy_helper.from_array(np.array([12])), dims=[3, 4])
     )
     with pytest.raises(ModelError, match="sparse constant w has elements outside of"):
+        read(model.SerializeToString(), CATALOGUE)
+
+
+def test_sparse_constants_that_take_too_much_together_are_refused() -> None:
+    model = product()
+    for place in range(9):
+        values = helper.make_tensor(f"s{place}", TensorProto.INT8, [1], [1])
+        indices = numpy_helper.from_array(np.array([place]))
+        model.graph.sparse_initializer.append(onnx.SparseTensorProto(values=values, indices=indices, dims=[1 << 25]))
+    with pytest.raises(ModelError, match=r"sparse constant s8 of shape \[33554432\] takes more bytes than the 0 that"):
         read(model.SerializeToString(), CATALOGUE)
 
 
@@ -424,3 +480,28 @@ def test_damaged_models_are_rewritten_or_refused_in_one_line() -> None:
             assert not isinstance(error, InternalError), error
             ends["refused"] += 1
     assert min(ends["rewritten"], ends["refused"]) > 10
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body"),
+    [
+        ("int64[1] x", "c = ConstantOfShape(s) y = Add(c, k)"),
+        ("float[16777216] x", "c = Cast<to = 7>(x) y = Add(c, k)"),
+        ("int64[1] x", "c = Expand(x, s) y = Mul(c, c)"),
+        ("int64[1] x", "o = ConstantOfShape(s) h = Shape(o) c = ConstantOfShape(h) y = Cast<to = 7>(c)"),
+    ],
+)
+def test_elements_of_long_lists_are_not_followed(inputs: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    infer, followed = onnx.shape_inference.infer_shapes, []
+
+    def record(model: onnx.ModelProto, data_prop: bool = False) -> onnx.ModelProto:
+        followed.append(data_prop)
+        return onnx.ModelProto() if data_prop else infer(model)  # which would take gigabytes
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", record)
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]> net ({inputs}) => (y) <int64[1] s={{16777216}}, int64[1] k={{3}}>
+        {{ {body} }}"""
+    )
+    read(model.SerializeToString(), CATALOGUE)
+    assert followed == [False]

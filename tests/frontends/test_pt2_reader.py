@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 import pytest
-from nnrewrite.engine.base.errors import ModelError
+from nnrewrite.engine.base.errors import ModelError, UnsupportedError
 from nnrewrite.engine.packs import loader
 from nnrewrite.frontends import pt2_reader
 from nnrewrite.frontends.pt2_extents import read_extent
@@ -182,6 +183,21 @@ def test_a_weight_shorter_than_its_shape_is_refused() -> None:
         nnrewrite.convert(altered("views", lambda member, content: content[:4] if "/weight_0" in member else content))
 
 
+def test_a_weight_whose_elements_lie_upon_each_other_without_bound_is_refused() -> None:
+    def change(member: str, content: bytes) -> bytes:
+        if "/weight_0" in member:
+            return bytes(200_000)
+        if not member.endswith("model_weights_config.json"):
+            return content
+        table = json.loads(content)
+        meta = table["config"]["tied"]["tensor_meta"]
+        meta["sizes"], meta["strides"] = [{"as_int": 25_000}] * 2, [{"as_int": 1}] * 2
+        return json.dumps(table).encode()
+
+    with pytest.raises(ModelError, match=r"tied.* would unpack to 625000000 elements of 50000"):
+        nnrewrite.convert(altered("views", change))
+
+
 def test_a_pickled_weight_is_not_run() -> None:
     def change(member: str, content: bytes) -> bytes:
         return content.replace(b'"use_pickle": false', b'"use_pickle": true')
@@ -222,6 +238,38 @@ def test_a_program_that_is_malformed_is_refused_in_one_line(junk: bytes) -> None
     with pytest.raises(ModelError) as caught:
         nnrewrite.convert(content)
     assert "\n" not in f"{caught.value}" and "Type" not in f"{caught.value}"
+
+
+@pytest.mark.parametrize("number", [b"99999999999999999999", b"-9223372036854775809", b"1e400", b"Infinity"])
+def test_numbers_that_torch_does_not_write_are_refused(number: bytes) -> None:
+    def change(member: str, content: bytes) -> bytes:
+        return re.sub(rb'"as_int": \d+', b'"as_int": ' + number, content) if member.endswith("model.json") else content
+
+    with pytest.raises(ModelError, match="malformed") as told:
+        nnrewrite.convert(altered("attention", change))
+    assert "\n" not in f"{told.value}"
+
+
+def test_a_number_in_the_place_of_a_list_is_refused() -> None:
+    def change(member: str, content: bytes) -> bytes:
+        return re.sub(rb'"as_ints": \[.*?\]', b'"as_int": 1', content) if member.endswith("model.json") else content
+
+    with pytest.raises(ModelError, match=r"malformed program: ValueError the option .* is given no list"):
+        nnrewrite.convert(altered("image", change))
+
+
+def test_scales_that_are_not_one_for_each_channel_are_refused() -> None:
+    def change(member: str, content: bytes) -> bytes:
+        if not member.endswith("config.json"):
+            return content
+        table = json.loads(content)
+        for one in table["config"].values():
+            meta = one["tensor_meta"]
+            meta["sizes"] = [{"as_int": 2}] if len(meta["sizes"]) == 1 else meta["sizes"]
+        return json.dumps(table).encode()
+
+    with pytest.raises(UnsupportedError, match="there is not one scale for each place along axis 0"):
+        nnrewrite.convert(altered("codes", change))
 
 
 def test_a_file_that_was_cut_off_is_said_to_be_truncated() -> None:

@@ -775,6 +775,23 @@ def test_all_that_the_delegate_can_take_has_the_form_that_it_takes(interpreter: 
     assert not left & operators(model)
 
 
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("step", [2**31, 2**32 + 1, 2**63 - 1, -(2**31), -(2**32) - 1, -(2**63)])
+def test_a_step_beyond_what_32_bits_hold_takes_one_element(step: int, free: bool, interpreter: Interpreter) -> None:
+    x = draw(3, 2)
+    bounds = {"b": [1], "e": [2**63 - 1] if step > 0 else [-(2**63)], "a": [0], "s": [step]}
+    constants = {name: np.int64(numbers) for name, numbers in bounds.items()}
+    model = make([helper.make_node("Slice", ["x", *bounds], ["y"])], {"x": x}, ["y"], constants, free=free)
+    agree(model, {"x": x}, interpreter)
+
+
+def test_a_slice_of_any_extent_up_to_before_its_begin_is_empty(interpreter: Interpreter) -> None:
+    x = draw(3, 2)
+    constants = {"b": np.int64([-1]), "e": np.int64([-(2**63)]), "a": np.int64([0]), "s": np.int64([2])}
+    model = make([helper.make_node("Slice", ["x", *constants], ["y"])], {"x": x}, ["y"], constants, free=True)
+    agree(model, {"x": x}, interpreter)
+
+
 def test_a_line_between_codes_is_made_of_what_the_delegate_takes(interpreter: Interpreter) -> None:
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["a"]),

@@ -74,3 +74,13 @@ def test_a_normalization_of_one_number_goes_into_weights_that_stay_a_node() -> N
         "float[1, 4096, 2, 2] y",
     )
     assert kinds == {"ConstantOfShape": 1, "Conv": 1} and size < 20_000 and off < 1e-5
+
+
+def test_weights_whose_product_would_take_long_are_not_multiplied() -> None:
+    extent = 2049
+    text = f"""<ir_version: 8, opset_import: ["": 18]> net (float[1, {extent}] x) => (float[1, {extent}] y)
+      {{ a = MatMul(x, v)  b = MatMul(a, w)  c = Gemm(b, v)  y = Gemm(c, w) }}"""
+    model = onnx.parser.parse_model(text)
+    weights = np.random.default_rng(0).standard_normal((extent, extent)).astype(np.float32)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(weights, name) for name in "vw")
+    assert len(rewrite(model.SerializeToString()).model.graph.node) == 4
