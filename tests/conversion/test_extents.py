@@ -11,7 +11,7 @@ import numpy as np
 import onnx.parser
 import onnxruntime
 import pytest
-from nnrewrite.engine.base.errors import CallError
+from nnrewrite.engine.base.errors import CallError, UnsupportedError
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.resize import RequestedShapes
 from nnrewrite.frontends import tflite_reader
@@ -199,3 +199,16 @@ def test_shapes_that_a_model_computes_follow_another_batch(tmp_path: Path, opset
     nnrewrite.rewrite(source, to=target, batch=2).save(made)
     found = compare_models(source, made)
     assert found.passed and found.comparisons[0].shape == (2, 12)
+
+
+@pytest.mark.parametrize("to", ["onnx", "tflite"])
+@pytest.mark.parametrize("layer", ["Conv", "ConvTranspose"])
+def test_channels_that_no_kernel_is_for_are_refused(layer: str, to: str) -> None:
+    kernels = ", ".join(["1"] * 27)
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[1,3,5,5] x) => (float[1,3,5,5] y)'
+        f" <float[3,3,1,3] w = {{{kernels}}}> {{ y = {layer} <pads = [0, 1, 0, 1]> (x, w) }}"
+    )
+    assert nnrewrite.rewrite(model.SerializeToString(), to=to)
+    with pytest.raises(UnsupportedError, match="x has 4 channels, and the kernels of w are for 3"):
+        nnrewrite.rewrite(model.SerializeToString(), to=to, input_shape="x=1,4,5,5")
