@@ -24,9 +24,16 @@ def list_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """A graph and those inside its nodes."""
     yield graph
     for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from list_graphs(inner)
+        for inner in list_bodies(node):
+            yield from list_graphs(inner)
+
+
+def list_bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs that are attributes of a node."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
 
 
 def are_lists_short(graph: onnx.GraphProto, dialect: Dialect) -> bool:

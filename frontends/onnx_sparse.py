@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from onnx_ir import serde
 
 from ..engine.base.errors import ModelError
 from .external_data import TensorFiles
+from .onnx_graphs import list_bodies
 
 #: constants of one model that would take more bytes with all their elements are refused
 _MOST = 1 << 28
@@ -36,16 +36,9 @@ def densify(graph: onnx.GraphProto, files: TensorFiles, room: int = _MOST) -> in
             room -= len(graph.initializer[-1].raw_data)
             del graph.node[place]
             continue
-        for inner in _iterate_graphs(node):
+        for inner in list_bodies(node):
             room = densify(inner, files, room)
     return room
-
-
-def _iterate_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def _densify_tensor(sparse: onnx.SparseTensorProto, name: str, files: TensorFiles, room: int) -> onnx.TensorProto:

@@ -61,7 +61,7 @@ class InterpreterError(VerificationError):
     """The interpreter raised, crashed or took too long on one model; the next request finds it ready again."""
 
 
-class OvertimeError(InterpreterError):
+class ModelTimeoutError(InterpreterError):
     """A model took too long in ONNX Runtime, as it does with other inputs and kernels."""
 
 

@@ -16,7 +16,8 @@ def find_steps(model: str | bytes) -> dict[str, float]:
     outputs = {one.name for one in graph.output}
     found = {}
     for node in graph.node:
-        scale = stored.get(node.input[1]) if node.op_type == dequantize else None
-        if scale is not None and node.output[0] in outputs and numpy_helper.to_array(scale).size == 1:
-            found[node.output[0]] = float(numpy_helper.to_array(scale).reshape(()))
+        if node.op_type == dequantize and node.output[0] in outputs and node.input[1] in stored:
+            scale = numpy_helper.to_array(stored[node.input[1]])
+            if scale.size == 1:
+                found[node.output[0]] = float(scale.reshape(()))
     return found

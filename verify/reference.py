@@ -14,7 +14,7 @@ import numpy as np
 from ..engine.base.errors import VerificationError
 from .frames import Array
 from .inputs import SIZES, draw
-from .interpreter import InterpreterError, Kernels, OvertimeError, Signature, Source, Tensor
+from .interpreter import InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor
 from .low_bit_weights import reset_accuracy_level
 from .output_steps import find_steps
 from .pipe import TIME_LIMIT
@@ -71,7 +71,7 @@ class Reference:
         runtime = self._load(key, kernels)
         try:
             return [runtime.run(sample) for sample in samples]
-        except OvertimeError:
+        except ModelTimeoutError:
             raise
         except VerificationError as error:
             raise InterpreterError(f"{error}") from error
@@ -118,7 +118,7 @@ def _find_sizes(runtime: Runtime, steps: Mapping[str, float], fixed: Sequence[Se
         for [sample] in draw(inputs):
             try:
                 results = runtime.run(sample)
-            except OvertimeError:
+            except ModelTimeoutError:
                 raise
             except VerificationError as error:
                 failure = error

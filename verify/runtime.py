@@ -16,7 +16,7 @@ from ..engine.base.errors import VerificationError
 from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.passes.state import read_state
 from .frames import Array
-from .interpreter import OvertimeError, Source, is_text, locate, require
+from .interpreter import ModelTimeoutError, Source, is_text, locate, require
 from .layouts import read_layouts
 from .low_bit_weights import LEVEL_OF_JOINED, SINGLE
 from .saturation import PRECISE, can_saturate, unshare
@@ -126,7 +126,7 @@ class Runtime:
                 return list(self._session.run(names, feeds))
             return _run_limited(self._session, names, feeds, seconds)
         except TimeoutError:
-            raise OvertimeError(f"ONNX Runtime did not end the model in {seconds:g} s") from None
+            raise ModelTimeoutError(f"ONNX Runtime did not end the model in {seconds:g} s") from None
         except Exception as error:
             raise VerificationError(f"ONNX Runtime fails to run the model: {_format_error(error)}") from error
 

@@ -20,7 +20,7 @@ from .frames import Array
 from .free_sizes import list_other_sizes
 from .inputs import draw
 from .interpreted import Interpreted, widen_integers
-from .interpreter import Interpreter, InterpreterError, Kernels, OvertimeError, Signature, Source, Tensor, Worker
+from .interpreter import Interpreter, InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor, Worker
 from .low_bit_weights import ROUNDED
 from .perturbation import perturb_inputs, perturb_model
 from .pipe import TIME_LIMIT
@@ -247,7 +247,7 @@ def _find_first(
         for kernels in ORDER:
             try:
                 return feeds, {kernels: worker.run(source, feeds, kernels)}, remarks
-            except OvertimeError:
+            except ModelTimeoutError:
                 raise
             except InterpreterError as error:
                 remarks.append(f"{kernels} kernels: {error}")

@@ -73,30 +73,30 @@ def test_real_inputs_are_off_in_their_last_places(dtype: type, changed: bool) ->
     assert found.dtype == dtype and bool(np.all(found != array)) is changed
 
 
+def perturb(text: str) -> tuple[onnx.GraphProto, dict[str, np.ndarray]]:
+    """The graph of a model in ONNX's own notation once it is perturbed, and its constants."""
+    perturbed = perturb_model(parser.parse_model(text).SerializeToString(), 0)
+    assert perturbed is not None
+    graph = onnx.load_model_from_string(perturbed).graph
+    return graph, {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+
+
 def test_numbers_are_off_by_a_part_of_a_step_where_they_become_codes_and_the_grid_is_not() -> None:
-    model = parser.parse_model(
+    changed, stored = perturb(
         '<ir_version: 10, opset_import: ["" : 20]> g (float[4] x) => (float[4] y) <float s = {0.5}> '
         "{ q = QuantizeLinear(x, s) y = DequantizeLinear(q, s) }"
     )
-    perturbed = perturb_model(model.SerializeToString(), 0)
-    assert perturbed is not None
-    changed = onnx.load_model_from_string(perturbed)
-    stored = {one.name: numpy_helper.to_array(one) for one in changed.graph.initializer}
-    scale, grid = (stored[node.input[1]] for node in changed.graph.node)
+    scale, grid = (stored[node.input[1]] for node in changed.node)
     assert grid == 0.5 and scale != 0.5 and abs(scale / 0.5 - 1) < 1e-3
 
 
 def test_scales_of_operators_over_codes_are_off_and_those_of_their_results_are_not() -> None:
-    model = parser.parse_model(
+    changed, stored = perturb(
         '<ir_version: 10, opset_import: ["" : 20]> g (uint8[2,2] x) => (float[2,2] y)'
         " <float s = {0.5}, uint8 z = {3}, uint8[2,2] w = {1, 2, 3, 4}>"
         " { q = QLinearMatMul(x, s, z, w, s, z, s, z) y = DequantizeLinear(q, s, z) }"
     )
-    perturbed = perturb_model(model.SerializeToString(), 0)
-    assert perturbed is not None
-    changed = onnx.load_model_from_string(perturbed)
-    stored = {one.name: numpy_helper.to_array(one) for one in changed.graph.initializer}
-    product, view = changed.graph.node
+    product, view = changed.node
     scales = [float(stored[product.input[place]]) for place in (1, 4, 6)]
     assert 0.5 not in scales and stored[view.input[1]] == 0.5
     assert [product.input[place] for place in (2, 5, 7)] == ["z"] * 3
