@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import textwrap
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -34,6 +36,32 @@ SHOWN = 6
 _WIDTH, _INDENT, _NAME = 80, 4, 16
 #: the part of a source's size from which on it is said what makes the result larger
 _LARGER = 0.5
+#: seconds of silence after which somebody at a terminal is told what takes its time
+_PATIENCE = 1.0
+
+
+@contextlib.contextmanager
+def show_wait(message: str, quiet: bool = False) -> Iterator[None]:
+    """Show a message at a terminal where what is done inside takes longer than a second, until it is done."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    shown = threading.Event()
+
+    def show() -> None:
+        shown.set()
+        click.echo(message, nl=False, err=True)
+
+    timer = threading.Timer(_PATIENCE, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if shown.is_set():
+            click.echo("\r\x1b[2K", nl=False, err=True)
 
 
 class Console:

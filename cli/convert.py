@@ -146,6 +146,7 @@ def command(
     from ..engine.passes.layout import Interface
     from ..engine.passes.resize import RequestedShapes
     from ..engine.rewrite.trace import Trace, trace_rules
+    from .console import show_wait
     from .jobs import assign_pages, check_files, list_files, plan_jobs, split_signatures
 
     if trace and (not models or read_mode(trace)):
@@ -178,7 +179,8 @@ def command(
         jobs, options = split_signatures(jobs, names, written.folder), options.replace(signature=None)
     # Rules that cannot be had concern no single model: they are told before the first is read, and once.
     steps = {step for job in jobs for step in plan_steps(f"{job.source}", options.replace(member=job.member))}
-    prepared = [prepare(step.stacked, step.opset) for step in steps]
+    with show_wait("rules are read for the first time; they are kept for the next", quiet):
+        prepared = [prepare(step.stacked, step.opset) for step in steps]
     overrides = tuple(dict.fromkeys(one for each in prepared for one in each.pack.overrides))
     Interface.parse(options.layout)
     RequestedShapes.parse(options.input_shape, options.batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 import typing
@@ -159,6 +160,7 @@ class Signature:
     elements: frozenset[int]
 
 
+@functools.cache
 def find_signature(name: str) -> Signature:
     """The signature of a function of the language, from the annotations of what computes it."""
     call = FUNCTIONS[name].call

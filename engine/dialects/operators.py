@@ -176,12 +176,8 @@ class Dialect:
 
     def find_form(self, spec: OperatorSpec, options: Mapping[str, Any]) -> OperatorSpec:
         """The operator that a node is with these options: some share a number, and are told apart by an option."""
-        if spec.code is None:
-            return spec
-        for form in self.operators.values():
-            if form.code == spec.code and form.when and form.when.items() <= options.items():
-                return form
-        return spec
+        forms = _map_forms(self).get(spec.code, ())
+        return next((form for form in forms if form.when.items() <= options.items()), spec)
 
     def find_role(self, role: str, opset: int | None = None) -> OperatorSpec:
         """The operator that plays a role (such as `permute`); with `opset`, as its schema stood there, if it was there.
@@ -208,6 +204,16 @@ class Dialect:
 @functools.lru_cache(maxsize=256)
 def _find_role(dialect: Dialect, role: str) -> OperatorSpec | None:
     return next((one for one in dialect.operators.values() if one.role == role), None)
+
+
+@functools.lru_cache(maxsize=256)
+def _map_forms(dialect: Dialect) -> Mapping[int | None, list[OperatorSpec]]:
+    """The operators that share a number with others and are told apart by an option, by the number."""
+    found: dict[int | None, list[OperatorSpec]] = {}
+    for one in dialect.operators.values():
+        if one.code is not None and one.when:
+            found.setdefault(one.code, []).append(one)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +246,7 @@ def map_called(dialect: Dialect) -> Mapping[tuple[str, str], str]:
     return {(one.domain, one.facts.called): one.name for one in dialect.operators.values() if one.facts.called}
 
 
+@functools.lru_cache(maxsize=256)
 def list_catalogue(dialect: Dialect, opset: int) -> Mapping[str, OperatorSpec]:
     """All operators of a dialect by name, those of onnx.defs as they stand at an opset."""
     if not dialect.schemas:

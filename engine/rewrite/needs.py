@@ -69,6 +69,16 @@ def list_orders(node: ir.Node, find_spec: FindSpec) -> list[Sequence[ir.Value | 
     return [inputs, inputs[::-1]] if len(inputs) == 2 and "commutative" in spec.traits else [inputs]
 
 
+def may_match_producers(needs: Sequence[Need], operator: str, orders: Sequence[Sequence[str | None]]) -> bool:
+    """Whether a node may be what one of some patterns needs, as far as the operators tell that its first operands come
+    from: "" is one that none makes, None one that is left out."""
+    return any(
+        (need.operators is None or operator in need.operators)
+        and any(all(_may_come_from(one, made) for one in need.operands) for made in orders)
+        for need in needs
+    )
+
+
 def may_match(
     needs: Sequence[Need], node: ir.Node, orders: Sequence[Sequence[ir.Value | None]], find_spec: FindSpec
 ) -> bool:
@@ -101,6 +111,17 @@ def _may_match_options(need: Need, node: ir.Node, find_spec: FindSpec) -> bool:
             if not may_hold(condition, value):
                 return False
     return True
+
+
+def _may_come_from(one: OperandNeed, made: Sequence[str | None]) -> bool:
+    """Whether an operand may be what a pattern asks, as far as is known where the first few come from."""
+    if one.place >= len(made):
+        return True
+    if made[one.place] is None:
+        return one.optional or one.absent
+    if one.absent or (one.producers is not None and not made[one.place]):
+        return False
+    return one.operators is None or made[one.place] in one.operators
 
 
 def _take_operands(need: Need, inputs: Sequence[ir.Value | None], find_spec: FindSpec) -> bool:

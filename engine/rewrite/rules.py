@@ -18,7 +18,7 @@ from .availability import Availability
 from .conditions import Guard, collect_guards, group_by_name, list_certain, list_conditions, may_hold
 from .families import write_out_member
 from .matcher import Matcher
-from .needs import list_orders, may_match
+from .needs import list_orders, may_match, may_match_producers
 from .outlines import Contents, Key, Outline, outline_rules
 from .pattern import (
     AnyOf,
@@ -34,6 +34,9 @@ from .stages import ADAPT, LOWER, NORMALIZE, OF_SOURCE, list_template_dialects
 #: says of a node without a schema, by other means, what its results are: lets them have types and shapes, and returns
 #: their elements where these are known already
 Settle = Callable[[ir.Node], "Sequence[Elements] | None"]
+
+#: of how many operands it is told by operators where they come from, before a node is looked at more closely
+_LOOKED_AT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class RuleSet:
         self.definitions: Mapping[str, tree.Definition] = _Definitions(files, contents.definitions)
         self._compiled: dict[tuple[int, int, int, int], Rule] = {}
         self._outlined: dict[tuple[str, str, str, bool | None], list[Outline]] = {}
+        self._near: dict[tuple[str, str, str, bool | None, tuple[str | None, ...]], list[Outline]] = {}
         self._found: dict[tuple[tuple[int, int, int, int], str], Rule | None] = {}
         self.availability = Availability(self.definitions)
         self._stages = frozenset(one.stage for one in contents.outlines)
@@ -134,7 +138,11 @@ class RuleSet:
             self._find_source if stage in OF_SOURCE else self._find_newest if stage == ADAPT else self._find_target
         )
         operator = node.op_type
-        outlines = self._list_outlines(stage, node.domain, operator, deep)
+        made = tuple([None if one is None else _name_producer(one) for one in node.inputs[:_LOOKED_AT]])
+        key = stage, node.domain, operator, deep, made
+        outlines = self._near.get(key)
+        if outlines is None:
+            outlines = self._near[key] = self._list_near(*key)
         orders = list_orders(node, find_spec) if outlines else ()
         for one in outlines if orders else ():
             if may_match(one.needs, node, orders, find_spec):
@@ -154,6 +162,14 @@ class RuleSet:
             found = [one for one in self._index.get((stage, (domain, operator)), ()) if deep in (None, one.deep)]
             self._outlined[key] = sorted(found, key=lambda one: one.order)
         return self._outlined[key]
+
+    def _list_near(
+        self, stage: str, domain: str, operator: str, deep: bool | None, made: tuple[str | None, ...]
+    ) -> list[Outline]:
+        """Those of the rules about an operator that may fit where its first operands come from these."""
+        orders = [made, made[::-1]] if len(made) == 2 else [made]
+        found = self._list_outlines(stage, domain, operator, deep)
+        return [one for one in found if may_match_producers(one.needs, operator, orders)]
 
     def _find_rule(self, one: Outline, operator: str) -> Rule | None:
         """The rule of an outline; None where it is for other operators or opsets."""
@@ -195,6 +211,12 @@ class RuleSet:
                 rule = self._compiled[one.order]
                 self._compiled[one.order] = replace(rule, called=rule.place)
         return self._compiled[one.order]
+
+
+def _name_producer(value: ir.Value) -> str:
+    """The operator that a value comes from, "" where none makes it."""
+    producer = value.producer()
+    return "" if producer is None else producer.op_type
 
 
 class _SpecTable(dict[str, "OperatorSpec | None"]):

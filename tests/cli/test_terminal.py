@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from nnrewrite.cli import console
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals and signals are those of POSIX")
 
@@ -51,6 +52,28 @@ def test_colours_are_for_terminals_that_want_them(folder: Path, environment: dic
     assert done.returncode == 1
     assert b"net.onnx" in shown and b"gone.tflite: No such file" in shown
     assert (b"\x1b[3" in shown or b"\x1b[1;3" in shown) == coloured
+
+
+# ---- waiting ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("terminal", "quiet", "seconds", "told"),
+    [(True, False, 0.3, True), (True, False, 0.0, False), (True, True, 0.3, False), (False, False, 0.3, False)],
+)
+def test_a_wait_is_announced_at_a_terminal_where_it_is_long(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    terminal: bool,
+    quiet: bool,
+    seconds: float,
+    told: bool,
+) -> None:
+    monkeypatch.setattr(console, "_PATIENCE", 0.1)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    with console.show_wait("rules are read", quiet):
+        time.sleep(seconds)
+    assert capsys.readouterr().err == ("rules are read\r\x1b[2K" if told else "")
 
 
 # ---- output that finds no room ---------------------------------------------------------------------------------------

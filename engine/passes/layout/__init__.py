@@ -23,6 +23,7 @@ from .order import Order, compose, make_identity
 from .permute_weights import Tensors
 from .placement import Layout
 from .problem import Regions, Unit
+from .views import PERMUTE
 
 #: rounds, each with another pair of orders for tensors that are read in three or more, and for what is bound to them
 _ROUNDS = 16
@@ -103,6 +104,8 @@ def _place_all(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port]
     """Decide and carry it out, until nothing is left to decide; the orders that free inputs and outputs got."""
     tried: set[tuple[ir.Value, tuple[Order, Order]]] = set()
     turned: dict[Port, Order] = {}
+    if not free and not _has_permutation(scope.graph, dialect):
+        return turned
     for _ in range(_ROUNDS):
         tensors = Tensors(scope.graph, dialect, opset, copies)
         regions = Regions(tensors, free)
@@ -116,6 +119,11 @@ def _place_all(scope: Scope, dialect: Dialect, opset: int, free: frozenset[Port]
         if not choices or not regions.unsettled:
             break
     return turned
+
+
+def _has_permutation(graph: ir.Graph, dialect: Dialect) -> bool:
+    permute = dialect.find_role(PERMUTE)
+    return any(node.op_type == permute.name and node.domain == dialect.domain for node in graph)
 
 
 __all__ = ["KEPT", "LAYOUT", "SOURCE", "Interface", "PlaceTransposes"]
