@@ -61,15 +61,22 @@ def infer(node: ir.Node, opset: int, elements: bool = True) -> list[Inferred]:
     attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.data.values()])
     remember = not any(kind in UNCOUNTED for _, kind, _ in attributes)
     derive = _infer if remember else _infer.__wrapped__
+    version = find_version(node, opset)
     told = _COUNTS if elements else ()
     brief = tuple([None if value is None else _describe_operand(value, told) for value in node.inputs])
-    found = derive(node.domain, node.op_type, opset, attributes, brief, len(node.outputs))
+    found = derive(node.domain, node.op_type, version, attributes, brief, len(node.outputs))
     if elements and any(one.shape is None or None in one.shape for one in found):
         # a few operators leave open what other numbers tell
         whole = tuple([None if value is None else _describe_operand(value, _NUMBERS) for value in node.inputs])
         if brief != whole:
-            found = derive(node.domain, node.op_type, opset, attributes, whole, len(node.outputs))
+            found = derive(node.domain, node.op_type, version, attributes, whole, len(node.outputs))
     return list(found)
+
+
+def find_version(node: ir.Node, opset: int) -> int:
+    """The opset from which on the results of a node are inferred as at another; 0 where it has no schema there."""
+    found = find_schema_to_infer(node.op_type, opset, node.domain)
+    return 0 if found is None else int(found.since_version)
 
 
 def require_within(node: ir.Node, ranges: Mapping[str, Sequence[int]]) -> None:
@@ -87,13 +94,13 @@ def require_within(node: ir.Node, ranges: Mapping[str, Sequence[int]]) -> None:
 def _infer(
     domain: str,
     operator: str,
-    opset: int,
+    version: int,
     attributes: tuple[tuple[str, ir.AttributeType, Any], ...],
     operands: tuple[_Operand | None, ...],
     results: int,
 ) -> tuple[Inferred, ...]:
     # Networks repeat themselves, so equal nodes over equal shapes are inferred once.
-    found = find_schema_to_infer(operator, opset, domain)
+    found = find_schema_to_infer(operator, version, domain) if version else None
     if found is None or any(one is not None and one[0] is None for one in operands):
         return (Inferred(None, None),) * results  # nothing is known of an operand, so nothing of the node
     proto = onnx.NodeProto(op_type=operator, domain=domain)
@@ -106,7 +113,7 @@ def _infer(
         for name, one in zip(proto.input, operands, strict=True)
         if one is not None and one[3] is not None
     }
-    imports = [onnx.OperatorSetIdProto(domain=domain, version=opset)]
+    imports = [onnx.OperatorSetIdProto(domain=domain, version=version)]
     try:
         outputs = onnx.shape_inference.infer_node_outputs(found, proto, types, data, opset_imports=imports)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, *_RAISED) as error:

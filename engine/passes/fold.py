@@ -18,6 +18,7 @@ from ..dialects.folding import FILLED, GROWTH, count_bytes, fold
 from ..dialects.inference import (
     InferenceError,
     Inferred,
+    find_version,
     infer,
     make_shape,
     merge,
@@ -118,7 +119,7 @@ class Fold:
 
 def _list_facts(node: ir.Node, opset: int) -> list[object]:
     """All that types, shapes and elements of results follow from, and what they are."""
-    facts: list[object] = [opset, *node.attributes.values()]
+    facts: list[object] = [find_version(node, opset), *node.attributes.values()]
     for value in (*node.inputs, *node.outputs):
         facts += (
             [value] if value is None else [value, value.dtype, value.shape, value.const_value, value.meta.get(ELEMENTS)]
