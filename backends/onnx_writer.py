@@ -77,7 +77,7 @@ def _restore_interface(graph: ir.Graph, origin: ir.Model) -> None:
     known = {declared.name: declared for declared in origin.meta["interface"]}
     for value in graph.outputs:
         declared = known.get(value.name, value)
-        if declared.type is not None:
+        if declared.type is not None and (value.dtype is None or value.dtype == declared.dtype):
             value.type = declared.type
         if _can_agree(value.shape, declared.shape):
             value.shape = declared.shape

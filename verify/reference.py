@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from .frames import Array
 from .inputs import SIZES, draw
 from .interpreter import InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor
 from .low_bit_weights import reset_accuracy_level
-from .output_steps import find_steps
+from .model_ends import Ends, read_ends
 from .pipe import TIME_LIMIT
 from .runtime import Runtime
 from .symbolic_sizes import compute_size
@@ -55,7 +55,7 @@ class Reference:
         """
         key = model if isinstance(model, bytes) else os.fspath(model)
         if key not in self._described:
-            self._described[key] = _find_sizes(self._load(key, Kernels.OPTIMIZED), find_steps(key), self.fixed)
+            self._described[key] = _find_sizes(self._load(key, Kernels.OPTIMIZED), read_ends(key), self.fixed)
         return self._described[key]
 
     def list_shapes(self, model: Source) -> list[tuple[object, ...]]:
@@ -92,8 +92,8 @@ class Reference:
         return self._loaded[key, kernels]
 
 
-def _find_sizes(runtime: Runtime, steps: Mapping[str, float], fixed: Sequence[Sequence[object]] = ()) -> Signature:
-    """The inputs and outputs of a model at the first sizes with which it runs; `steps` are those of its outputs."""
+def _find_sizes(runtime: Runtime, ends: Ends, fixed: Sequence[Sequence[object]] = ()) -> Signature:
+    """The inputs and outputs of a model at the first sizes with which it runs, with what its `ends` say of them."""
     names: dict[Any, Sequence[int]] = {}
     shapes = [runtime.read_shape(name) for name in runtime.inputs]
     every = dict.fromkeys((extent for shape in shapes for extent in shape if isinstance(extent, str)), 1)
@@ -114,7 +114,7 @@ def _find_sizes(runtime: Runtime, steps: Mapping[str, float], fixed: Sequence[Se
                 names.setdefault(_name_size(name, place, extent), (said, *usual) if isinstance(said, int) else usual)
     failure: VerificationError | None = None
     for sizes in _combine(names):
-        inputs = tuple(_describe_tensor(runtime, name, sizes) for name in runtime.inputs)
+        inputs = tuple(_add_grid(_describe_tensor(runtime, name, sizes), ends) for name in runtime.inputs)
         for [sample] in draw(inputs):
             try:
                 results = runtime.run(sample)
@@ -125,9 +125,10 @@ def _find_sizes(runtime: Runtime, steps: Mapping[str, float], fixed: Sequence[Se
                 continue
             outputs = zip(runtime.outputs, results, strict=True)
             described = (
-                Tensor(name, _name_type(one), one.shape, one.shape, step=steps.get(name, 0.0)) for name, one in outputs
+                Tensor(name, _name_type(one), one.shape, one.shape, step=ends.steps.get(name, 0.0))
+                for name, one in outputs
             )
-            return Signature(inputs, tuple(described))
+            return Signature(inputs, tuple(_add_grid(one, ends) for one in described))
     raise InterpreterError(f"{failure or 'the model has too many free sizes'}")
 
 
@@ -153,6 +154,14 @@ def _describe_tensor(runtime: Runtime, name: str, sizes: Mapping[Any, int]) -> T
     )
     kind = runtime.find_element_type(name)
     return Tensor(name, kind, shape, shape, counts=kind in _WHOLE and any(total is not None for total in sums))
+
+
+def _add_grid(tensor: Tensor, ends: Ends) -> Tensor:
+    """A tensor with the scale and the zero point of its codes, where it has such."""
+    if tensor.name not in ends.grids:
+        return tensor
+    scale, zero = ends.grids[tensor.name]
+    return replace(tensor, scales=(scale,), zero_points=(zero,))
 
 
 def _name_type(array: Array) -> str:

@@ -98,11 +98,15 @@ def is_by_range(form: ir.Node) -> bool:
 
 
 def read_node_grid(node: ir.Node) -> Quantization:
-    """The quantization that the operands of a node name behind its first.
+    """The quantization that the operands of a node name behind its first; where it names no zero point, it is 0.
 
     Raises ValueError where they are computed, ModelError where there are not as many as places along the axis.
     """
-    scale, zero_point = (None if value is None else read_initializer(value) for value in node.inputs[1:3])
+    said_scale, said_zero = (*node.inputs[1:3], None)[:2]
+    scale = None if said_scale is None else read_initializer(said_scale)
+    zero_point = None if said_zero is None else read_initializer(said_zero)
+    if scale is not None and said_zero is None:
+        zero_point = np.zeros(scale.shape, np.int64)
     if scale is None or zero_point is None:
         raise ValueError(f"{node.name} reads a grid that is computed")
     said, codes = node.attributes.get("axis"), node.inputs[0]

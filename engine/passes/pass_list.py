@@ -101,7 +101,8 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         *newest,
         (Fold(options.folded, options.adapted), options.adapted is not None),
         *([(Adapt(options.adapted), True)] if options.adapted is not None else []),
-        (FloatInterface(), options.float_interface),
+        # where nothing stays quantized neither do they
+        (FloatInterface(), options.float_interface and not (implied and options.plain)),
         (KeepFloat16(), options.keep_float16),
         *([(State(_list_plain_passes(rules), options.internal_state), True)] if options.state else []),
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),

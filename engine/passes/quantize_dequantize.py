@@ -18,6 +18,7 @@ from ..base.startup import dataclass
 from ..dialects.facts import OperatorFacts
 from ..dialects.operators import Dialect, OperatorSpec, get_option
 from ..dialects.opsets import BLOCKS, can_take, can_yield
+from ..expressions.functions import SHORT
 from ..rewrite.edits import remove_unused
 from .base import Module, Visit, insert_node_first
 from .operand_scales import find_channels, find_products, require_fit
@@ -173,6 +174,8 @@ class Inserter:
         self._quantize = target.find_role("quantize", opset)
         self._dequantize = target.find_role("dequantize", opset)
         self._convert = target.find_role("convert", opset)
+        #: whether nodes name the scales, and not the types of codes
+        self._named = target.schemas
         self._opset = opset
         self._scope = scope
         self._reread: dict[ir.Value, ir.Value] = {}
@@ -203,7 +206,7 @@ class Inserter:
                 continue
             known, dtype = self._were[value]
             written = self._make_node(
-                self._quantize, [value, *self._list_parameters(value, known, dtype)], _make_axis(known), node
+                self._quantize, [value, *self._list_parameters(value, known, dtype)], self._make_axis(known), node
             )
             made = written.outputs[0]
             made.type, made.shape = ir.TensorType(dtype), value.shape
@@ -220,7 +223,7 @@ class Inserter:
             self._quantize.domain,
             self._quantize.name,
             [made, *self._list_parameters(value, known, value.dtype)],
-            _make_axis(known),
+            self._make_axis(known),
             num_outputs=1,
         )
         node.name = self._scope.make_name(f"{value.name}/{self._quantize.name}")
@@ -277,7 +280,7 @@ class Inserter:
             assert result.dtype is not None
             name, uses = result.name, list(result.uses())
             parameters = self._list_parameters(result, by or known, result.dtype)
-            written = self._make_node(self._quantize, [result, *parameters], _make_axis(known), node)
+            written = self._make_node(self._quantize, [result, *parameters], self._make_axis(known), node)
             codes = written.outputs[0]
             codes.type, codes.shape, codes.name = result.type, result.shape, name
             codes.meta.update(result.meta)
@@ -324,14 +327,14 @@ class Inserter:
         assert value.dtype is not None
         codes = read_initializer(value)
         real = None if codes is None else functools.partial(dequantize, codes, known)
-        read = can_take(self._dequantize, value.dtype, is_blockwise(value))
+        read = not self._named or can_take(self._dequantize, value.dtype, is_blockwise(value))
         if real is not None and (self._plain or not read):
             extents = value.shape.numpy() if value.shape is not None else ()
             return self._scope.make_constant(defer_elements(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
         if not read:
             raise RewriteError(f"{value.name}: codes of {value.dtype} have no real numbers at opset {self._opset}")
         parameters = self._make_parameters(known, value.dtype)
-        made = self._make_node(self._dequantize, [value, *parameters], _make_axis(known), node)
+        made = self._make_node(self._dequantize, [value, *parameters], self._make_axis(known), node)
         result = made.outputs[0]
         result.type, result.shape = ir.TensorType(ir.DataType.FLOAT), value.shape
         result.name = self._scope.make_name(f"{value.name}/real")
@@ -345,11 +348,15 @@ class Inserter:
         return result
 
     def _list_parameters(self, value: ir.Value, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
-        if not can_yield(self._quantize, dtype):
-            raise RewriteError(f"{value.name}: real numbers cannot be quantized to {dtype} at opset {self._opset}")
+        kinds = " ".join(self._quantize.facts.yields).split()
+        if not (can_yield(self._quantize, dtype) if self._named else f"q{SHORT.get(dtype)}" in kinds):
+            at = f" at opset {self._opset}" if self._named else ""
+            raise RewriteError(f"{value.name}: real numbers cannot be quantized to {dtype}{at}")
         return self._make_parameters(known, dtype)
 
     def _make_parameters(self, known: Quantization, dtype: ir.DataType) -> list[ir.Value]:
+        if not self._named:
+            return []
         shape = known.scale.shape if known.per_axis or known.block_size else ()
         scale = known.scale.astype(np.float32).reshape(shape)
         values = [self._scope.make_constant(scale, "scale")]
@@ -370,8 +377,9 @@ class Inserter:
         made.name = self._scope.make_name(f"{source.name}/{spec.name}")
         return made
 
-
-def _make_axis(known: Quantization) -> list[ir.Attr]:
-    if known.block_size:
-        return [ir.AttrInt64("axis", known.axis), ir.AttrInt64(BLOCKS, known.block_size)]
-    return [ir.AttrInt64("axis", known.axis)] if known.per_axis else []
+    def _make_axis(self, known: Quantization) -> list[ir.Attr]:
+        if not self._named:
+            return []
+        if known.block_size:
+            return [ir.AttrInt64("axis", known.axis), ir.AttrInt64(BLOCKS, known.block_size)]
+        return [ir.AttrInt64("axis", known.axis)] if known.per_axis else []

@@ -273,8 +273,8 @@ class Resizing:
 
     def _find_new_batch(self) -> int | str | None:
         """The new first extent of the inputs whose first extent changes: a number or a name."""
-        changed = [value for value in self._graph.inputs if value in self._carrying]
-        shape = read_extents(changed[0]) if changed else None
+        first = next(iter(self._carrying), None)  # also where another input has taken its place since
+        shape = None if first is None else read_extents(first)
         return shape[0] if shape else None
 
     def check(self, graph: ir.Graph, dialect: Dialect) -> None:

@@ -77,10 +77,48 @@ def test_a_float_interface_quantizes_what_comes_in(convolution: bytes, interpret
     assert [value.name for value in model.graph.input] == [name]
 
 
-def test_inputs_of_32_bits_cannot_be_made_real(single: Callable[..., bytes]) -> None:
+@pytest.mark.parametrize("through", [[], ["onnx"], ["onnx", "onnx"]])
+def test_a_float_interface_is_put_around_models_of_every_format(
+    convolution: bytes, interpreter: Interpreter, tmp_path: Path, through: list[str]
+) -> None:
+    x, source, result = codes(), convolution, tmp_path / "real.tflite"
+    [want] = expected(convolution, interpreter, x)
+    for place, to in enumerate(through):
+        path = tmp_path / f"{place}.{to}"
+        converted = nnrewrite.rewrite(source, to=to, float_io=place > 0)
+        converted.save(path)
+        source = path.read_bytes()
+        [got] = run(onnx.load(path), real(x, X) if place else x)
+        np.testing.assert_array_equal(got, real(want, Y) if place else want)
+        assert [value.name for value in onnx.load(path).graph.output] == ["output_0"]
+        assert types(onnx.load(path)) == ([TensorProto.FLOAT if place else TensorProto.INT8],) * 2
+    nnrewrite.rewrite(source, to="tflite", float_io=True).save(result)
+    [got] = expected(result.read_bytes(), interpreter, real(x, X))
+    np.testing.assert_allclose(got, real(want, Y), atol=1e-6)
+    assert {"QUANTIZE", "DEQUANTIZE"} <= {*nnrewrite.rewrite(result).report.source_operators}
+
+
+def test_integers_that_stand_for_no_real_numbers_stay_at_a_float_interface() -> None:
+    value = onnx.helper.make_tensor_value_info
+    node = onnx.helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)
+    graph = onnx.helper.make_graph(
+        [node], "g", [value("x", TensorProto.UINT8, [4])], [value("y", TensorProto.FLOAT, [4])]
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    made = nnrewrite.rewrite(model.SerializeToString(), float_io=True).model
+    assert types(made) == ([TensorProto.UINT8], [TensorProto.FLOAT])
+
+
+def test_nothing_is_put_around_a_model_that_is_no_longer_quantized(convolution: bytes) -> None:
+    plain, both = (nnrewrite.convert(convolution, float=True, float_io=asked) for asked in (False, True))
+    assert [node.op_type for node in plain.graph.node] == [node.op_type for node in both.graph.node]
+
+
+@pytest.mark.parametrize("to", ["onnx", "tflite"])
+def test_inputs_of_32_bits_cannot_be_made_real(single: Callable[..., bytes], to: str) -> None:
     source = single("QUANTIZE", {"x": ("INT32", [4], grid(0.5, 0))}, [("INT8", [4], grid(0.25, 0))])
-    with pytest.raises(nnrewrite.RewriteError, match="x: real numbers cannot be quantized to INT32 at opset 18"):
-        nnrewrite.convert(source, float_io=True)
+    with pytest.raises(nnrewrite.RewriteError, match="x: real numbers cannot be quantized to INT32"):
+        nnrewrite.rewrite(source, to=to, float_io=True)
 
 
 @pytest.mark.parametrize("opset", [13, 18, 25])

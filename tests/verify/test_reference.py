@@ -108,6 +108,32 @@ def test_a_view_of_codes_may_be_off_by_one_step_of_them() -> None:
     assert not two.passed and "tolerance 0.505" in two.differences[0]
 
 
+def codes(more: str = "") -> bytes:
+    """A model that takes and yields codes, turned around, to which so many halves of a step are added before."""
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (uint8[2, 2] x) => (uint8[2, 2] y)'
+        " <float s = {0.5}, uint8 z = {128}, float more = {0.51}>"
+        " { t = Transpose <perm = [1, 0]> (x) r = DequantizeLinear(t, s, z)"
+        f" {more or 'p = Identity(r)'} q = QuantizeLinear(p, s, z) y = Transpose <perm = [1, 0]> (q) }}"
+    )
+    return bytes(made.SerializeToString())
+
+
+def test_codes_may_be_off_by_one_of_them() -> None:
+    one = compare_models(codes(), codes("p = Add(r, more)"))
+    assert one.passed and one.comparisons[0].quantized and one.comparisons[0].absolute == 1
+    two = compare_models(codes(), codes("t2 = Add(more, more) p = Add(r, t2)"))
+    assert not two.passed and "2 steps" in two.differences[0]
+
+
+@pytest.mark.parametrize("to", ["onnx", "tflite"])
+def test_a_result_with_a_real_interface_is_called_with_the_numbers_of_the_codes(tmp_path: Path, to: str) -> None:
+    path = tmp_path / f"real.{to}"
+    rewrite(codes("p = Tanh(r)"), to=to, float_io=True).save(path)
+    found = compare_models(codes("p = Tanh(r)"), path.read_bytes())
+    assert found.passed and found.comparisons[0].dtype == "uint8"
+
+
 def test_inputs_of_types_that_numpy_has_not_are_named() -> None:
     small = onnx.ModelProto.FromString(model("Identity", [4]))
     for value in (*small.graph.input, *small.graph.output):

@@ -1,0 +1,43 @@
+"""What nodes at both ends of an ONNX model say of its inputs and outputs: the grids of codes, the steps of reals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+from onnx_ir.passes.common import LiftConstantsToInitializersPass
+
+from ..engine.base.constants import read_initializer
+from ..engine.dialects.ops_files import load
+from ..engine.passes.float_interface import list_named_grids
+from ..frontends.onnx_graphs import read_proto
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Of inputs and outputs by their names: scale and zero point of those that are codes, and of real outputs that are
+    a view of codes with one scale this scale."""
+
+    grids: Mapping[str, tuple[float, int]]
+    steps: Mapping[str, float]
+
+
+def read_ends(model: str | bytes) -> Ends:
+    """What a model's nodes say of its ends: those that read all of an input, and those that make an output."""
+    read = ir.from_proto(read_proto(model, external_data=False))
+    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(read)
+    dialect = load().find_dialect("onnx")
+    grids = {
+        value.name or "": (float(known.scale.item()), int(known.zero_point.item()))
+        for value, known in list_named_grids(read.graph, dialect)
+        if known.scale.size == 1
+    }
+    dequantize, steps = dialect.find_role("dequantize").name, dict[str, float]()
+    for value in read.graph.outputs:
+        node = value.producer()
+        scale = None if node is None or node.op_type != dequantize else node.inputs[1]
+        known = None if scale is None else read_initializer(scale)
+        if known is not None and known.size == 1:
+            steps[value.name or ""] = float(known.item())
+    return Ends(grids, steps)
