@@ -56,9 +56,10 @@ def encode(output: Output, recorded: bool = True) -> Encoded:
     model.meta["metadata"] = {name: text.encode() for name, text in output.metadata.items()}
     if output.origin is not None:  # what stands around the graph stays as it was read
         around = output.origin.meta
-        for key in ("subgraphs", "metadata", "description"):  # graphs that nodes call by their numbers among it
+        for key in ("subgraphs", "description"):  # graphs that nodes call by their numbers among it
             if key in around:
                 model.meta[key] = around[key]
+        model.meta["metadata"] = {**around.get("metadata", {}), **model.meta["metadata"]}
         if "signatures" in around:
             model.meta["signatures"] = tuple(_update_signature(one, named, results) for one in around["signatures"])
     catalogue = Catalogue({output.dialect.name: output.dialect})

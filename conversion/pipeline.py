@@ -172,18 +172,18 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         opset_reason=reason or held,
         constants={name: (given[name], left[name]) for name in sorted(given | left)},
     )
-    numbers = {NUMBERS: REAL} if settled.float else {}
+    dialect = prepared.rules.target
+    kept = subject.model if len(steps) == 1 and prepared.rules.source is dialect else None
+    numbers = {NUMBERS: REAL} if settled.float and not (kept and dialect.schemas) else {}
     metadata = {
         **_list_layouts(report),
         **numbers,
         **describe_state(module.state),
         **signatures.describe_names(subject.renamed),
     }
-    dialect = prepared.rules.target
-    kept = subject.model if len(steps) == 1 and prepared.rules.source is dialect else None
     added = [name for name in module.state.values() if name not in subject.outputs]
     names = [name for name in (*subject.outputs, *added) if name not in module.kept]
-    output = writers.Output(graph, names, dialect, prepared.opset, {} if kept else metadata, kept)
+    output = writers.Output(graph, names, dialect, prepared.opset, numbers if kept else metadata, kept)
     return Conversion(writer.encode(output), report, graph, steps[-1])
 
 

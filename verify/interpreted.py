@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..engine.base.quantization import NUMBERS, REAL
 from .frames import Array
 from .interpreter import Interpreter, Kernels, Signature, Source
 from .layouts import Layouts, read_layouts
@@ -19,8 +20,6 @@ class Interpreted:
 
     model: Source
     interpreter: Interpreter
-    #: whether the model computes with real numbers what its original computes with codes
-    unquantized: bool = False
     kernels: Kernels = Kernels.DEFAULT
     _signature: Signature = field(init=False)
     _layouts: Layouts = field(init=False)
@@ -28,6 +27,11 @@ class Interpreted:
     def __post_init__(self) -> None:
         self._signature = self.interpreter.describe(self.model)
         self._layouts = read_layouts(self._signature.metadata)
+
+    @property
+    def unquantized(self) -> bool:
+        """Whether the model computes with real numbers what its original computes with codes."""
+        return self._signature.metadata.get(NUMBERS) == REAL
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         *([(State(_list_plain_passes(rules), options.internal_state), True)] if options.state else []),
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
         (Complex(), implied),
-        (QuantizeDequantize(options.plain), implied),
+        (QuantizeDequantize(options.plain), implied or (options.plain and not (across or rules.source.schemas))),
         (fold, not across or rules.source.schemas),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
         (Rules(NORMALIZE, inside), True),

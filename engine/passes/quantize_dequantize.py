@@ -111,7 +111,18 @@ def insert_quantize_dequantize(
         view.quantize_results(node)
     if plain:
         view.insert_exits()
+    if plain and source is target:
+        _skip_conversions(graph, source)
     return +found
+
+
+def _skip_conversions(graph: ir.Graph, dialect: Dialect) -> None:
+    """Let those that read what no longer is codes read what it is made of."""
+    names = {dialect.find_role(role).name for role in ("quantize", "dequantize")}
+    for node in [node for node in graph if node.op_type in names]:
+        read, made = node.inputs[0], node.outputs[0]
+        if read is not None and read.dtype == made.dtype:
+            ir.convenience.replace_all_uses_with(made, read, replace_graph_outputs=True)
 
 
 def _is_about_integers(node: ir.Node) -> bool:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from nnrewrite.cli import dispatch
 from nnrewrite.engine.base.quantization import Quantization
-from nnrewrite.verify import Interpreter, Kernels, Runtime
+from nnrewrite.verify import Interpreter, Kernels, Runtime, compare_models
 from onnx import TensorProto
 
 pytestmark = pytest.mark.slow
@@ -132,6 +132,32 @@ def test_float_leaves_no_quantization(convolution: bytes, interpreter: Interpret
     inside = (want > -128) & (want < 127)
     assert inside.sum() > 20
     assert np.abs(real(want, Y) - got)[inside].max() <= 0.51 * Y.scale[0]
+
+
+def test_float_leaves_a_tensorflow_lite_model_without_quantization(
+    convolution: bytes, interpreter: Interpreter, tmp_path: Path
+) -> None:
+    path = tmp_path / "real.tflite"
+    nnrewrite.rewrite(convolution, to="tflite", float=True).save(path)
+    x = codes()
+    [want], [got] = expected(convolution, interpreter, x), expected(path.read_bytes(), interpreter, real(x, X))
+    inside = (want > -128) & (want < 127)
+    assert inside.sum() > 20
+    assert np.abs(real(want, Y) - got)[inside].max() <= 0.51 * Y.scale[0]
+    made = nnrewrite.rewrite(path).report.source_operators
+    assert not {*made} & {"QUANTIZE", "DEQUANTIZE"} and made["CONV_2D"] == 1
+    found = compare_models(convolution, path.read_bytes(), interpreter=interpreter)
+    assert found.passed and found.unquantized
+
+
+@pytest.mark.parametrize("between", ["QUANTIZE", "DEQUANTIZE"])
+def test_float_leaves_no_conversion_in_a_tensorflow_lite_model(
+    single: Callable[..., bytes], tmp_path: Path, between: str
+) -> None:
+    ends = [("INT8", [4], X), ("INT8", [4], Y) if between == "QUANTIZE" else ("FLOAT32", [4])]
+    path = tmp_path / "real.tflite"
+    nnrewrite.rewrite(single(between, {"x": ends[0]}, [ends[1]]), to="tflite", float=True).save(path)
+    assert not {"QUANTIZE", "DEQUANTIZE"} & {*nnrewrite.rewrite(path).report.source_operators}
 
 
 def test_float_takes_types_that_the_opset_cannot_quantize_to(single: Callable[..., bytes]) -> None:
