@@ -187,7 +187,7 @@ def command(
     paged = page is not None and (f"{flags.FOLDER}.page" in ctx.meta or page.is_dir())
     if page is not None:
         jobs = assign_pages(jobs, page, paged)
-    files = list_files(jobs, written.suffixes[0])
+    files = list_files(jobs, written)
     files += [("--report", page / "index.html")] if page is not None and paged else []
     files += [("--layout-svg", layout_svg)] if layout_svg is not None else []
     check_files(files, [job.source for job in jobs])
