@@ -7,9 +7,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from ..engine.base import file_cache
+from ..engine.base.atomic_write import read_mode
 from ..engine.base.data_files import BUILT_IN
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
@@ -136,7 +138,7 @@ def _is_finding(rule: tree.Rule, operator: str) -> bool:
 
 def _find_file(written: str) -> Path | None:
     """A rule file by the name it has in messages."""
-    return next((one for one in (BUILT_IN / written, Path(written)) if one.is_file()), None)
+    return next((one for one in (BUILT_IN / written, Path(written)) if S_ISREG(read_mode(one))), None)
 
 
 def _read_comment_above(lines: Sequence[str], place: int) -> str:

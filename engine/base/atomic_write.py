@@ -19,7 +19,7 @@ def read_mode(path: str | os.PathLike[str]) -> int:
     """What kind of file there is and who may read it, as the system says it; 0 for none, and for a name it refuses."""
     try:
         return Path(path).stat().st_mode
-    except OSError:
+    except (OSError, ValueError):  # of a name with a null in it
         return 0
 
 

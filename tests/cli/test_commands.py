@@ -82,6 +82,28 @@ def test_a_pack_that_is_not_there_is_a_wrong_call(folder: Path) -> None:
     assert "there is no rule set nowhere" in result.stderr
 
 
+@pytest.mark.parametrize("place", ["", "no/"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("net.tflite", "--rules"),
+        ("net.tflite", "--target"),
+        ("check",),
+        ("ops", "--rules"),
+        ("ops", "--target"),
+        ("partition", "net.tflite", "--target"),
+    ],
+)
+def test_a_name_that_is_too_long_for_a_folder_is_none_of_a_pack(
+    model: Path, given: tuple[str, ...], place: str
+) -> None:
+    name = place + "x" * 300
+    result = call(*given, name)
+    assert result.exit_code == 2
+    assert re.search(rf"there is no (rule set|target) {name}: it is neither", result.stderr)
+    assert len(result.stderr.splitlines()) == 1
+
+
 # ---- ops
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from nnrewrite import convert, rewrite
 from nnrewrite.cli.dispatch import app
 from nnrewrite.conversion.options import Options
-from nnrewrite.conversion.target import list_changes, read_defaults
+from nnrewrite.conversion.target import find_reason, list_changes, read_defaults
 from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.base.errors import CallError, RewriteError, UnsupportedError
 from nnrewrite.engine.base.quantization import Quantization
@@ -167,6 +167,11 @@ def test_mistakes_of_a_target_are_told_in_a_line(source: bytes, tmp_path: Path, 
     checked = call("check", f"{tmp_path}")
     assert checked.exit_code == 2
     assert checked.stderr.startswith(f"{tmp_path / 'target.yaml'}:{message.partition(': ')[0]}: error: ")
+
+
+@pytest.mark.parametrize("name", ["gone", "x" * 300, "a\0b"])
+def test_a_place_that_a_model_names_and_that_is_not_there_gives_no_reason(name: str) -> None:
+    assert find_reason(f"mine ({name}.rules:1)") == ""
 
 
 def test_a_target_that_is_not_there_is_a_wrong_call(source: bytes, tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def test_a_pack_that_lies_over_another_brings_it_along(make: Make) -> None:
     assert {file.name: file.rank for file in pack.files} == {"onnx": 0, "mine": 1}
 
 
-@pytest.mark.parametrize("base", ["nowhere", "mine"])
+@pytest.mark.parametrize("base", ["nowhere", "mine", "x" * 300])
 def test_a_pack_that_lies_over_none_that_there_is_is_told(make: Make, base: str) -> None:
     text = ABS.replace("ruleset mine", f"ruleset mine over {base}")
     with pytest.raises(RewriteError, match=f"lies over {base}, which is no rule set below it"):
