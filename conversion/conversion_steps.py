@@ -14,6 +14,7 @@ from .compiled_rules import Prepared, prepare
 from .options import DEFAULT, PORTABLE, Options
 from .routes import RouteStep, add_prerequisites, find_route
 from .subject import Subject, find_reader
+from .target import find_dialect
 
 #: the dialects that the rule sets of an option that nobody set lead from and to
 _USUAL = ("tflite", "onnx")
@@ -59,11 +60,11 @@ def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Op
     planned = [RouteStep(names) for names in route] if options.alone else add_prerequisites(route)
     routes = _add_asked([one.names for one in planned], options)
     steps = [
-        options.replace(
-            rules=names, target=_choose_target(options, names, routes), skip=(*options.skip, *one.without)
-        ).settled
-        for one, names in zip(planned, routes, strict=True)
+        options.replace(rules=names, target=target, skip=(*options.skip, *one.without)).settled
+        for one, names, target in zip(planned, routes, _choose_targets(options, routes), strict=True)
     ]
+    # What a target says of the opset is of the model that is written, not of what a further step reads.
+    steps = [*(step.replace(opset=options.opset) for step in steps[:-1]), steps[-1]]
     if options.skip or options.only:
         known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
         for name in (*options.skip, *options.only):
@@ -94,19 +95,26 @@ def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[st
     return found
 
 
-def _choose_target(options: Options, names: tuple[str, ...], routes: list[tuple[str, ...]]) -> str | None:
-    """The target of one of several steps: that which is asked for, where the step writes its dialect.
+def _choose_targets(options: Options, routes: list[tuple[str, ...]]) -> list[str | None]:
+    """The target of each step: that which is asked for, where the step writes its dialect.
 
-    What a further step reads is made for no runtime unless one is asked for: the next rules know the usual forms.
+    What a further step reads is made for no runtime unless one is asked for: the next rules know the usual forms. Where
+    no step writes the dialect of what is asked for, the last is asked for it, which refuses that.
     """
-    if len(routes) == 1:
-        return options.target
-    written = read_pair(names[-1])
-    for target in (options.target, None if names is routes[-1] else PORTABLE):
-        made = None if target is None else read_pair(target)
-        if target is not None and (made is None or written is None or made[1] == written[1]):
-            return target
-    return None
+    found = [
+        options.target if _is_target_of(options.target, names) else PORTABLE if _is_target_of(PORTABLE, names) else None
+        for names in routes[:-1]
+    ]
+    last = options.target if _is_target_of(options.target, routes[-1]) or options.target not in found else None
+    return [*found, last]
+
+
+def _is_target_of(target: str | None, names: tuple[str, ...]) -> bool:
+    """Whether a target is of the dialect that rule sets write, or of none in particular."""
+    if target is None:
+        return False
+    made, pair = find_dialect(target), read_pair(names[-1])
+    return made is None or pair is None or made == pair[1]
 
 
 def _match_opsets(steps: list[Options]) -> list[Options]:

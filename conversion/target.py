@@ -31,6 +31,13 @@ def describe(name: str) -> str:
     return str(_read_document(_find_lineage(name)[-1][0]).get("about", ""))
 
 
+def find_dialect(name: str) -> str | None:
+    """The dialect of the models that a target is for, None where its pack has no rules; raises CallError as
+    `read_defaults`."""
+    header = headers.read_header(_find_lineage(name)[-1][0])
+    return None if header is None or header.pair is None else header.pair[1]
+
+
 def read_defaults(name: str) -> Mapping[str, Any]:
     """The options that a target sets where the user does not, by the names that Options gives them; those of packs that
     it lies over hold where it says nothing.
