@@ -119,6 +119,24 @@ def test_what_a_target_changes_is_told_with_its_reasons(pack: Path) -> None:
     assert call("ops", "--target", "portable").stdout.startswith("portable: for no runtime in particular\n")
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("mine.rules", RULES.replace("Relu", "Relux"), "mine.rules:6:7: error: dialect onnx has no operator `Relux`"),
+        ("mine.rules", RULES.replace("{", ""), "mine.rules:6:3: error: unexpected `y`"),
+        ("target.yaml", "options:\n  opset: 12\n", "target.yaml:2:10: error: opset 12 is none of 13 to 25"),
+        ("other.txt", "", "there are no *.rules files in"),
+    ],
+)
+def test_a_target_with_mistakes_is_not_shown(tmp_path: Path, file: str, text: str, message: str) -> None:
+    (tmp_path / file).write_text(text)
+    if file == "target.yaml":
+        (tmp_path / "mine.rules").write_text(RULES)
+    for more in ((), ("--json",), ("--format", "markdown")):
+        result = call("ops", "--target", f"{tmp_path}", *more)
+        assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
 @pytest.mark.slow
 def test_a_target_over_another_has_its_options_and_rules_but_for_those_it_leaves_out(
     source: bytes, tmp_path: Path
