@@ -11,6 +11,7 @@ from ..engine.passes.resize import can_resize
 from ..engine.rewrite.subgraphs import check_calls, list_called
 from ..frontends import readers
 from .compiled_rules import Prepared, prepare
+from .idle_options import check_options
 from .options import DEFAULT, PORTABLE, Options
 from .routes import RouteStep, add_prerequisites, find_route
 from .subject import Subject, find_reader
@@ -25,9 +26,10 @@ _ADDED = (("unfold", "unfolded"), ("fake_quantize", "fake_quantized"))
 def plan_steps(source: str | bytes, options: Options) -> list[Options]:
     """The options of each step that a model takes from its format to the one that is to be written.
 
-    Raises CallError where no rules lead there, ModelError for a file that cannot be read.
+    Raises CallError where no rules lead there, and for options that have no effect on the way; ModelError for a file
+    that cannot be read.
     """
-    return _plan_route(find_reader(source, options), find_writer(options).dialect, options)
+    return _plan_route(find_reader(source, options), find_writer(options), options)
 
 
 def find_writer(options: Options) -> writers.Writer:
@@ -46,8 +48,9 @@ def find_writer(options: Options) -> writers.Writer:
     return found
 
 
-def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Options]:
-    """The options of each step from a format that is read to a dialect, by the rule sets that lead there."""
+def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) -> list[Options]:
+    """The options of each step from a format that is read to one that is written, by the rule sets that lead there."""
+    dialect = writer.dialect
     own = options.rules != DEFAULT.rules or (read.dialect, dialect) == _USUAL
     if own and len(options.rules) == 1 and read_header(folders.find_folder(options.rules[0])) is None:
         return [options.settled]
@@ -57,6 +60,7 @@ def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Op
     resized = options.input_shape or options.batch is not None
     if resized and len(route) == 1 and not _can_resize(options.replace(rules=route[0], target=None)):
         route = [*route, *find_route(dialect, dialect)]
+    check_options(options, read, writer, route)
     planned = [RouteStep(names) for names in route] if options.alone else add_prerequisites(route)
     routes = _add_asked([one.names for one in planned], options)
     steps = [
