@@ -22,13 +22,13 @@ from .interpreted import Interpreted, widen_integers
 from .interpreter import Interpreter, InterpreterError, ModelTimeoutError, Signature, Source, Tensor, Worker
 from .judgement import ORDER, SENSITIVE, Runs, judge_by_kernels, judge_outputs
 from .low_bit_weights import ROUNDED
-from .pipe import TIME_LIMIT
 from .pytorch import PyTorch
 from .reals import write_real_form
 from .reference import Reference
 from .runtime import Runtime
 from .saturation import explain_saturation
 from .signature import Signed
+from .time_limit import TIME_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,10 @@ def compare_models(
     as they are quantized. Inputs are seeded ones, or `inputs`: for each sample the arrays in the model's order; a
     program of PyTorch that takes no seeded ones is run on those that it was exported with. An output passes when it
     agrees with one of the interpreter's sets of kernels, or is off by no more than twice what the first two differ by.
-    `interpreter` is a worker to use and leave running; `timeout` is in seconds for each run of ONNX Runtime, and of a
-    worker of our own. With a signature the source is called by it, else its first graph is run. With `precise` products
-    of bytes are kept from saturating where they do on this processor, which tells mistakes of a model from what the
-    processor makes of it.
+    `interpreter` is a worker to use and leave running; `timeout` is in seconds, for each run in ONNX Runtime, torch
+    and a worker of our own, and for loading a model into them. With a signature the source is called by it, else its
+    first graph is run. With `precise` products of bytes are kept from saturating where they do on this processor, which
+    tells mistakes of a model from what the processor makes of it.
     Raises VerificationError where one side does not run: that is no verdict.
     """
     source, target = accept(source), accept(target)
@@ -116,7 +116,7 @@ def compare_models(
         if read == REFERENCE:
             worker = Reference([runtime.read_shape(name) for name in runtime.inputs], timeout)
         elif read == EXPORTED:
-            worker = PyTorch()
+            worker = PyTorch(timeout)
         else:
             assert own is not None
             worker = own if signature is None else Signed(own, signature, runtime.inputs, runtime.outputs)
