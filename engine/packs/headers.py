@@ -12,8 +12,8 @@ from pathlib import Path
 from ..base.startup import dataclass
 from .folders import find_built_in, find_folder, read_folder_once, read_text
 
-_HEADER = re.compile(r"^\s*ruleset\s+\w+\s*(?P<packs>[^:]*):\s*(?P<source>\w+)\s*->\s*(?P<target>\w+)", re.MULTILINE)
-_PACK = re.compile(r"\b(over|after)\s+(\w+)(?:\s+without\s+(\w+(?:\s*,\s*\w+)*))?")
+_HEADER = re.compile(r"^\s*ruleset\s+[\w-]+\s*(?P<packs>[^:]*):\s*(?P<source>\w+)\s*->\s*(?P<target>\w+)", re.MULTILINE)
+_PACK = re.compile(r"\b(over|after)\s+([\w-]+)(?:\s+without\s+(\w+(?:\s*,\s*\w+)*))?")
 
 
 @dataclass(frozen=True, slots=True)
