@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -100,10 +101,11 @@ def read_inputs(path: Path, worker: Worker, model: Path) -> list[list[Array]]:
     """
     import numpy as np
 
+    from ...engine.base.atomic_write import read_mode
     from ...engine.base.errors import VerificationError
 
     tensors = worker.describe(model).inputs
-    if not zipfile.is_zipfile(path):
+    if not stat.S_ISREG(read_mode(path)) or not zipfile.is_zipfile(path):  # to open a pipe may take for ever
         raise VerificationError(f"{path} is no file of arrays by name, such as numpy.savez writes")
     names = [tensor.name for tensor in tensors]
     try:

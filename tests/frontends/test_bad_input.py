@@ -161,6 +161,14 @@ def test_a_file_that_is_no_model_is_named_with_the_reason(catalogue: Catalogue, 
         assert str(caught.value) == f"{path}: {message}"
 
 
+@pytest.mark.parametrize("ending", [".tflite", ".onnx", ".pt2", ".task", ""])
+def test_a_pipe_is_no_model_and_nobody_waits_for_it(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"pipe{ending}"
+    os.mkfifo(path)
+    with pytest.raises(ModelError, match=f"{path}: not a regular file, which models are read from"):
+        nnrewrite.rewrite(path)
+
+
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
