@@ -46,7 +46,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The writer of one format, whose files have one of some endings, or which fills a folder.
+    """The writer of one format, whose files have one of some endings and a `runtime`, or which fills a folder.
 
     Its module, imported when needed, has `encode(output)`, which returns an `Encoded` of the module.
     """
@@ -56,6 +56,7 @@ class Writer:
     suffixes: tuple[str, ...]
     module: str
     folder: bool = False
+    runtime: bool = True
 
     def encode(self, output: Output) -> Encoded:
         """Encode a graph; raises RewriteError for one that the format cannot hold."""
@@ -75,9 +76,9 @@ class Writer:
 WRITERS = (
     Writer("ONNX", "onnx", (".onnx",), ".onnx_writer"),
     Writer("TensorFlow Lite", "tflite", (".tflite",), ".tflite_file"),
-    Writer("TensorFlow Lite Micro", "tflite", (".cc",), ".c_array"),
-    Writer("PyTorch code", "torch", (".torch",), ".python_writer", folder=True),
-    Writer("Keras code", "keras", (".keras",), ".python_writer", folder=True),
+    Writer("TensorFlow Lite Micro", "tflite", (".cc",), ".c_array", runtime=False),
+    Writer("PyTorch code", "torch", (".torch",), ".python_writer", folder=True, runtime=False),
+    Writer("Keras code", "keras", (".keras",), ".python_writer", folder=True, runtime=False),
 )
 
 

@@ -182,6 +182,8 @@ def command(
     overrides = tuple(dict.fromkeys(one for each in prepared for one in each.pack.overrides))
     Interface.parse(options.layout)
     RequestedShapes.parse(options.input_shape, options.batch)
+    if layout_svg is not None and written.dialect != "onnx":
+        raise CallError(f"--layout-svg draws ONNX models: what is written is {written.name}")
     if layout_svg is not None and len(jobs) != 1:
         raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     paged = page is not None and (f"{flags.FOLDER}.page" in ctx.meta or page.is_dir())
@@ -197,8 +199,9 @@ def command(
         if as_json and said is not None:
             raise CallError(f"{name} prints lines and --json a document: leave out one of them")
     observers = [] if print_after is None else [_make_printer(print_after, [each.rules for each in prepared])]
-    if verify and written.folder:
-        raise CallError(f"--verify runs a model's file: what is written as {written.name} is run by its own README")
+    if verify and not written.runtime:
+        how = "is run by its own README" if written.folder else "is compiled into a program first"
+        raise CallError(f"--verify runs a model's file: what is written as {written.name} {how}")
     if verify:
         from ..verify.interpreter import require
 

@@ -68,6 +68,8 @@ def command(
     from ..json_documents import make_plain, show
     from ..result_documents import list_differences, make_verification_entry
 
+    if path is not None:
+        flags.refuse_idle(("samples", "seed"), "is about random inputs, and --inputs names others")
     if per_layer and {source.suffix, target.suffix} != {".tflite", ".onnx"}:
         raise CallError("--per-layer takes a TensorFlow Lite and an ONNX model, of which one was made of the other")
     for model in (source, target):

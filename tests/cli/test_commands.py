@@ -174,6 +174,37 @@ def test_the_list_in_the_documentation_is_current() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("ops", "ABS", "--target", "portable"), "OP is not about a target"),
+        (("ops", "--rules", "onnx2onnx", "--target", "portable"), "--rules is not about a target"),
+        (("ops", "ABS", "--format", "markdown"), "--format is about lists"),
+        (("ops", "--json", "--format", "text"), "--format is about lists"),
+        (("bench", "net.tflite", "net.tflite", "--rules", "onnx2onnx"), "--rules is about a conversion"),
+        (("bench", "net.tflite", "net.tflite", "--target", "portable"), "--target is about a conversion"),
+        (
+            ("verify", "net.tflite", "net.tflite", "--inputs", "net.tflite", "--seed", "0"),
+            "--seed is about random inputs",
+        ),
+        (
+            ("verify", "net.tflite", "net.tflite", "--inputs", "net.tflite", "--samples", "2"),
+            "--samples is about random",
+        ),
+        (("net.tflite", "-o", "o.tflite", "--layout-svg", "o.svg"), "--layout-svg draws ONNX models"),
+        (("net.tflite", "-o", "o.torch", "--layout-svg", "o.svg"), "--layout-svg draws ONNX models"),
+        (("net.tflite", "-o", "o.cc", "--verify"), "written as TensorFlow Lite Micro is compiled into a program first"),
+        (("net.tflite", "-o", "o/", "--verify"), "written as PyTorch code is run by its own README"),
+    ],
+)
+def test_an_option_that_has_no_effect_beside_another_is_refused(
+    model: Path, given: tuple[str, ...], message: str
+) -> None:
+    result = call(*given)
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+    assert [path.name for path in model.parent.iterdir()] == ["net.tflite"]
+
+
 # ---- explain and trace
 
 
