@@ -43,14 +43,18 @@ class Encoded:
         """The model as a TensorFlow Lite file."""
         return self.model
 
+    @staticmethod
+    def list_files(path: Path) -> list[Path]:
+        """The source, and its header; where the source is a link, beside what that points to."""
+        return [path, Path(os.path.realpath(path)).with_suffix(".h")]
+
     def save(self, path: Path, external_data: bool = False) -> int:
         """Write the source and the header; the bytes of the model.
 
         Raises DestinationError for what the system refuses, for a name that no source can include, and for a header
         that this program did not write.
         """
-        path = Path(os.path.realpath(path))  # a link is followed: both files lie where it points to
-        header = path.with_suffix(".h")
+        path, header = self.list_files(Path(os.path.realpath(path)))  # both lie where a link points to
         if _UNQUOTABLE.search(header.name):
             raise DestinationError(f"{path.name!r}: no source can include a header of such a name: name another output")
         name = re.sub(r"\W", "_", path.stem, flags=re.ASCII)

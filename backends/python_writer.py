@@ -33,6 +33,11 @@ class Encoded:
         tensors = (value.const_value for _, value in self.program.tensors)
         return len(self.program.text) + sum(tensor.nbytes for tensor in tensors if tensor is not None)
 
+    @staticmethod
+    def list_files(path: Path) -> list[Path]:
+        """The code, the tensors and the text in the folder."""
+        return [path / name for name in (_CODE, _TENSORS, _README)]
+
     def save(self, path: Path, external_data: bool) -> int:
         """Write the files into a folder, which is made where it is missing; the bytes written.
 
@@ -41,7 +46,7 @@ class Encoded:
         """
         if (mode := read_mode(path)) and not stat.S_ISDIR(mode):
             raise RewriteError(f"{path}: is a file, and code is written into a folder")
-        check_own([path / name for name in (_CODE, _TENSORS, _README)], path / _README, _MARK)
+        check_own(self.list_files(path), path / _README, _MARK)
         with open_replacement(path / _README) as file:  # the first, so that what is interrupted can be repeated
             size = file.write(f"{self.readme}\n{_MARK}\n".encode())
         with open_replacement(path / _TENSORS) as file:

@@ -113,14 +113,19 @@ class Encoded:
         graph = Encoder().encode_graph(model.graph, small, defaults, described)
         return cls(proto.SerializeToString(), graph, tuple(weights), declared)
 
+    @staticmethod
+    def list_files(path: Path) -> list[Path]:
+        """The model, and what its large constants may be in; where the model is a link, beside what that points to."""
+        real = Path(os.path.realpath(path))
+        return [path, real.with_name(f"{real.name}.data")]
+
     def save(self, path: Path, external_data: bool = False) -> int:
         """Write the model to a file, with `external_data` or above 2 GB its large constants to a second, `PATH.data`.
 
         Files of an older model give way when the new one is whole, its second file as well. Raises DestinationError for
         what the system refuses, and for a name that no model can refer to.
         """
-        path = Path(os.path.realpath(path))  # a link is followed: both files lie where it points to
-        beside = path.with_name(f"{path.name}.data")
+        path, beside = self.list_files(Path(os.path.realpath(path)))  # both lie where a link points to
         if not external_data and self.size <= LIMIT:
             stale = stat.S_ISREG(read_mode(beside)) and beside in list_data_files(path)
             with open_replacement(path) as file:

@@ -27,6 +27,11 @@ class Encoded:
         """How many bytes the model takes."""
         return sum(map(len, self.contents))
 
+    @staticmethod
+    def list_files(path: Path) -> list[Path]:
+        """The one file that a model is written as."""
+        return [path]
+
     def save(self, path: Path, external_data: bool = False) -> int:
         """Write the model to a file, constants included; raises DestinationError for what the system refuses."""
         with open_replacement(path) as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import onnx_ir as ir
 
@@ -19,6 +19,10 @@ class Encoded(Protocol):
     @property
     def size(self) -> int:
         """How many bytes the model takes."""
+
+    @staticmethod
+    def list_files(path: Path) -> list[Path]:
+        """The files that a model may be written as when it is saved to a path: that of the name, and what is beside."""
 
     def save(self, path: Path, external_data: bool) -> int:
         """Write the model to a file, which takes the place of an older one when it is whole; the bytes written."""
@@ -42,9 +46,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The writer of one format, whose files have one of some endings, or which fills a folder.
+    """The writer of one format, whose files have one of some endings and a `runtime`, or which fills a folder.
 
-    Its module, imported when needed, has `encode(output)`, which returns an Encoded.
+    Its module, imported when needed, has `encode(output)`, which returns an `Encoded` of the module.
     """
 
     name: str
@@ -52,20 +56,29 @@ class Writer:
     suffixes: tuple[str, ...]
     module: str
     folder: bool = False
+    runtime: bool = True
 
     def encode(self, output: Output) -> Encoded:
         """Encode a graph; raises RewriteError for one that the format cannot hold."""
-        encoded: Encoded = importlib.import_module(self.module, __package__).encode(output)
+        encoded: Encoded = self._import_module().encode(output)
         return encoded
+
+    def list_files(self, path: Path) -> list[Path]:
+        """The files that a model may be written as: that of the name, and what is beside it or in the folder."""
+        files: list[Path] = self._import_module().Encoded.list_files(path)
+        return files
+
+    def _import_module(self) -> Any:
+        return importlib.import_module(self.module, __package__)
 
 
 #: the first is what is written where nobody says
 WRITERS = (
     Writer("ONNX", "onnx", (".onnx",), ".onnx_writer"),
     Writer("TensorFlow Lite", "tflite", (".tflite",), ".tflite_file"),
-    Writer("TensorFlow Lite Micro", "tflite", (".cc",), ".c_array"),
-    Writer("PyTorch code", "torch", (".torch",), ".python_writer", folder=True),
-    Writer("Keras code", "keras", (".keras",), ".python_writer", folder=True),
+    Writer("TensorFlow Lite Micro", "tflite", (".cc",), ".c_array", runtime=False),
+    Writer("PyTorch code", "torch", (".torch",), ".python_writer", folder=True, runtime=False),
+    Writer("Keras code", "keras", (".keras",), ".python_writer", folder=True, runtime=False),
 )
 
 

@@ -184,12 +184,14 @@ def command(
     overrides = tuple(dict.fromkeys(one for each in prepared for one in each.pack.overrides))
     Interface.parse(options.layout)
     RequestedShapes.parse(options.input_shape, options.batch)
+    if layout_svg is not None and written.dialect != "onnx":
+        raise CallError(f"--layout-svg draws ONNX models: what is written is {written.name}")
     if layout_svg is not None and len(jobs) != 1:
         raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
     paged = page is not None and (f"{flags.FOLDER}.page" in ctx.meta or page.is_dir())
     if page is not None:
         jobs = assign_pages(jobs, page, paged)
-    files = list_files(jobs, written.suffixes[0])
+    files = list_files(jobs, written)
     files += [("--report", page / "index.html")] if page is not None and paged else []
     files += [("--layout-svg", layout_svg)] if layout_svg is not None else []
     check_files(files, [job.source for job in jobs])
@@ -199,8 +201,9 @@ def command(
         if as_json and said is not None:
             raise CallError(f"{name} prints lines and --json a document: leave out one of them")
     observers = [] if print_after is None else [_make_printer(print_after, [each.rules for each in prepared])]
-    if verify and written.folder:
-        raise CallError(f"--verify runs a model's file: what is written as {written.name} is run by its own README")
+    if verify and not written.runtime:
+        how = "is run by its own README" if written.folder else "is compiled into a program first"
+        raise CallError(f"--verify runs a model's file: what is written as {written.name} {how}")
     if verify:
         from ..verify.interpreter import require
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from . import completion
 
@@ -234,3 +235,16 @@ def take_options(command: Command) -> Command:
     for flag in reversed(FLAGS):
         command = flag(command)
     return command
+
+
+def refuse_idle(names: Sequence[str], why: str) -> None:
+    """Raise CallError for an option or argument, by the name of its parameter, that is given although it has no
+    effect."""
+    ctx = click.get_current_context()
+    for param in ctx.command.params:
+        given = param.name is not None and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+        if param.name in names and given:
+            from ..engine.base.errors import CallError
+
+            said = param.opts[-1] if param.param_type_name == "option" else param.make_metavar(ctx).strip("[]")
+            raise CallError(f"{said} {why}")

@@ -7,11 +7,16 @@ import stat
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
+from ..backends.replaced_files import find_replaced
 from ..engine.base.atomic_write import read_mode
 from ..engine.base.errors import CallError, RewriteError
 from ..engine.base.startup import dataclass, replace
 from ..frontends.readers import SUFFIXES
+
+if TYPE_CHECKING:
+    from ..backends.writers import Writer
 
 #: what other programs take for their standard output
 _STANDARD_OUTPUT = Path("-")
@@ -110,17 +115,10 @@ def assign_pages(jobs: Sequence[Job], page: Path, folder: bool) -> list[Job]:
     ]
 
 
-def list_files(jobs: Iterable[Job], ending: str) -> list[tuple[str, Path]]:
+def list_files(jobs: Iterable[Job], writer: Writer) -> list[tuple[str, Path]]:
     """Every file that is written for models and for pages about them, as `check_files` takes them."""
-    models = [(job.name, path) for job in jobs for path in list_parts(job.target, ending)]
+    models = [(job.name, path) for job in jobs for path in writer.list_files(job.target)]
     return models + [("--report", job.page) for job in jobs if job.page is not None]
-
-
-def list_parts(target: Path, ending: str) -> list[Path]:
-    """The files that a model of a format may be written as: that of its name, and one beside it."""
-    real = Path(os.path.realpath(target))
-    beside = {".onnx": [real.with_name(f"{real.name}.data")], ".cc": [real.with_suffix(".h")]}
-    return [target, *beside.get(ending, [])]
 
 
 def check_files(written: Iterable[tuple[str, Path]], read: Iterable[Path]) -> None:
@@ -135,28 +133,10 @@ def check_files(written: Iterable[tuple[str, Path]], read: Iterable[Path]) -> No
     clashes = [f"  {path}: {', '.join(name for name, _ in ones)}" for path, ones in found.items() if len(ones) > 1]
     if clashes:
         raise CallError("\n".join(["several outputs would be written to the same file:", *clashes]))
-    present = [path for path in read if read_mode(path)]  # that a model is missing is told when it is read
-    originals = dict.fromkeys(_list_weights(present, found), "weights of a model")
-    originals |= {Path(os.path.realpath(path)): "a model" for path in present}
-    for path, [(name, given)] in found.items():
-        if path in originals:
-            what, how = (f"{name} ", "") if name.startswith("-") else ("", " by -o or -d")
-            raise CallError(
-                f"{what}{given}: the output would replace {originals[path]} that is read: name another{how}"
-            )
-
-
-def _list_weights(models: Iterable[Path], written: Iterable[Path]) -> set[Path]:
-    """The files that have the weights of models, where something that is written could be one of them."""
-    replaced = [path for path in written if path.suffix.lower() not in SUFFIXES and stat.S_ISREG(read_mode(path))]
-    folders = {folder for path in replaced for folder in path.parents}
-    # Weights are in the folder of the path that is given, also where that is a link.
-    holders = [path for path in models if Path(os.path.realpath(path.parent)) in folders]
-    if not holders:
-        return set()
-    from ..backends.stream import list_data_files
-
-    return {file for path in holders for file in list_data_files(path)}
+    for path, what in find_replaced(found, read).items():
+        [(name, given)] = found[path]
+        option, how = (f"{name} ", "") if name.startswith("-") else ("", " by -o or -d")
+        raise CallError(f"{option}{given}: the output would replace {what} that is read: name another{how}")
 
 
 def _list_files(model: Path, ending: str) -> list[tuple[Path, Path]]:

@@ -11,9 +11,11 @@ from ..engine.passes.resize import can_resize
 from ..engine.rewrite.subgraphs import check_calls, list_called
 from ..frontends import readers
 from .compiled_rules import Prepared, prepare
+from .idle_options import check_options
 from .options import DEFAULT, PORTABLE, Options
 from .routes import RouteStep, add_prerequisites, find_route
 from .subject import Subject, find_reader
+from .target import find_dialect
 
 #: the dialects that the rule sets of an option that nobody set lead from and to
 _USUAL = ("tflite", "onnx")
@@ -24,9 +26,10 @@ _ADDED = (("unfold", "unfolded"), ("fake_quantize", "fake_quantized"))
 def plan_steps(source: str | bytes, options: Options) -> list[Options]:
     """The options of each step that a model takes from its format to the one that is to be written.
 
-    Raises CallError where no rules lead there, ModelError for a file that cannot be read.
+    Raises CallError where no rules lead there, and for options that have no effect on the way; ModelError for a file
+    that cannot be read.
     """
-    return _plan_route(find_reader(source, options), find_writer(options).dialect, options)
+    return _plan_route(find_reader(source, options), find_writer(options), options)
 
 
 def find_writer(options: Options) -> writers.Writer:
@@ -45,8 +48,9 @@ def find_writer(options: Options) -> writers.Writer:
     return found
 
 
-def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Options]:
-    """The options of each step from a format that is read to a dialect, by the rule sets that lead there."""
+def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) -> list[Options]:
+    """The options of each step from a format that is read to one that is written, by the rule sets that lead there."""
+    dialect = writer.dialect
     own = options.rules != DEFAULT.rules or (read.dialect, dialect) == _USUAL
     if own and len(options.rules) == 1 and read_header(folders.find_folder(options.rules[0])) is None:
         return [options.settled]
@@ -56,14 +60,15 @@ def _plan_route(read: readers.Reader, dialect: str, options: Options) -> list[Op
     resized = options.input_shape or options.batch is not None
     if resized and len(route) == 1 and not _can_resize(options.replace(rules=route[0], target=None)):
         route = [*route, *find_route(dialect, dialect)]
+    check_options(options, read, writer, route)
     planned = [RouteStep(names) for names in route] if options.alone else add_prerequisites(route)
     routes = _add_asked([one.names for one in planned], options)
     steps = [
-        options.replace(
-            rules=names, target=_choose_target(options, names, routes), skip=(*options.skip, *one.without)
-        ).settled
-        for one, names in zip(planned, routes, strict=True)
+        options.replace(rules=names, target=target, skip=(*options.skip, *one.without)).settled
+        for one, names, target in zip(planned, routes, _choose_targets(options, routes), strict=True)
     ]
+    # What a target says of the opset is of the model that is written, not of what a further step reads.
+    steps = [*(step.replace(opset=options.opset) for step in steps[:-1]), steps[-1]]
     if options.skip or options.only:
         known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
         for name in (*options.skip, *options.only):
@@ -94,19 +99,26 @@ def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[st
     return found
 
 
-def _choose_target(options: Options, names: tuple[str, ...], routes: list[tuple[str, ...]]) -> str | None:
-    """The target of one of several steps: that which is asked for, where the step writes its dialect.
+def _choose_targets(options: Options, routes: list[tuple[str, ...]]) -> list[str | None]:
+    """The target of each step: that which is asked for, where the step writes its dialect.
 
-    What a further step reads is made for no runtime unless one is asked for: the next rules know the usual forms.
+    What a further step reads is made for no runtime unless one is asked for: the next rules know the usual forms. Where
+    no step writes the dialect of what is asked for, the last is asked for it, which refuses that.
     """
-    if len(routes) == 1:
-        return options.target
-    written = read_pair(names[-1])
-    for target in (options.target, None if names is routes[-1] else PORTABLE):
-        made = None if target is None else read_pair(target)
-        if target is not None and (made is None or written is None or made[1] == written[1]):
-            return target
-    return None
+    found = [
+        options.target if _is_target_of(options.target, names) else PORTABLE if _is_target_of(PORTABLE, names) else None
+        for names in routes[:-1]
+    ]
+    last = options.target if _is_target_of(options.target, routes[-1]) or options.target not in found else None
+    return [*found, last]
+
+
+def _is_target_of(target: str | None, names: tuple[str, ...]) -> bool:
+    """Whether a target is of the dialect that rule sets write, or of none in particular."""
+    if target is None:
+        return False
+    made, pair = find_dialect(target), read_pair(names[-1])
+    return made is None or pair is None or made == pair[1]
 
 
 def _match_opsets(steps: list[Options]) -> list[Options]:

@@ -9,6 +9,8 @@ import onnx
 import onnx_ir as ir
 
 from ..backends import stream, writers
+from ..backends.replaced_files import find_replaced
+from ..engine.base.atomic_write import DestinationError
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.rewrite.profile import time_part
@@ -22,13 +24,14 @@ class Conversion:
     """A converted model and the report about it; weights are read when the model is saved or asked for.
 
     `graph` is the model as it was written, of whatever dialect, to be looked at and not to be changed; `options` are
-    those of the last step, which made it.
+    those of the last step, which made it. `source` is the file that the model was read from, None for bytes.
     """
 
     encoded: writers.Encoded
     report: Report
     graph: ir.Graph
     options: Options
+    source: Path | None = None
 
     def __repr__(self) -> str:
         return f"<Conversion: {summary.summarize(self.report, self.encoded.size)}>"
@@ -61,7 +64,12 @@ class Conversion:
         """Write the model to a file, which takes the place of an older one when it is whole; the bytes written.
 
         With `external_data`, and where an ONNX model exceeds 2 GB, large constants are in a second file, `PATH.data`.
-        One that an older model had there goes with it. Raises DestinationError for what the system refuses.
+        One that an older model had there goes with it. The source itself may be replaced. Raises DestinationError for
+        what the system refuses, and where the weights of a source that stays would be replaced.
         """
+        path = Path(path)
         with time_part("writing"):
-            return self.encoded.save(Path(path), external_data)
+            if self.source is not None and os.path.realpath(path) != os.path.realpath(self.source):
+                for file, what in find_replaced(self.encoded.list_files(path), [self.source]).items():
+                    raise DestinationError(f"{path}: {file} would be replaced, {what} that is read: name another path")
+            return self.encoded.save(path, external_data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Unpack
 
 import numpy as np
@@ -184,7 +185,8 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     added = [name for name in module.state.values() if name not in subject.outputs]
     names = [name for name in (*subject.outputs, *added) if name not in module.kept]
     output = writers.Output(graph, names, dialect, prepared.opset, numbers if kept else metadata, kept)
-    return Conversion(writer.encode(output), report, graph, steps[-1])
+    read = None if isinstance(source, bytes) else Path(source).absolute()
+    return Conversion(writer.encode(output), report, graph, steps[-1], read)
 
 
 def _run_step(subject: Subject, step: _Step, last: Module | None) -> Module:

@@ -7,9 +7,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from ..engine.base import file_cache
+from ..engine.base.atomic_write import read_mode
 from ..engine.base.data_files import BUILT_IN
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
@@ -27,6 +29,13 @@ _PLACE = re.compile(r"\((.+):(\d{1,9})\)$")
 def describe(name: str) -> str:
     """What a target is, in a few words; empty where its pack does not say."""
     return str(_read_document(_find_lineage(name)[-1][0]).get("about", ""))
+
+
+def find_dialect(name: str) -> str | None:
+    """The dialect of the models that a target is for, None where its pack has no rules; raises CallError as
+    `read_defaults`."""
+    header = headers.read_header(_find_lineage(name)[-1][0])
+    return None if header is None or header.pair is None else header.pair[1]
 
 
 def read_defaults(name: str) -> Mapping[str, Any]:
@@ -136,7 +145,7 @@ def _is_finding(rule: tree.Rule, operator: str) -> bool:
 
 def _find_file(written: str) -> Path | None:
     """A rule file by the name it has in messages."""
-    return next((one for one in (BUILT_IN / written, Path(written)) if one.is_file()), None)
+    return next((one for one in (BUILT_IN / written, Path(written)) if S_ISREG(read_mode(one))), None)
 
 
 def _read_comment_above(lines: Sequence[str], place: int) -> str:

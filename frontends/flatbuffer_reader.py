@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ..engine.base.errors import ModelError
 from ..engine.base.startup import dataclass
 from ..engine.dialects.operators import Dialect
+from .file_kinds import explain_kind
 
 Record = dict[str, Any]
 
@@ -200,8 +201,8 @@ class FlatBuffer:
             raise self.make_error(f"too short for a model: {self.size} bytes")
         found = bytes(self.data[4:8])
         if found != identifier.encode():
-            hint = ": this is a zip archive" if bytes(self.data[:2]) == b"PK" else ""
-            raise self.make_error(f"not a TensorFlow Lite model: bytes 4..8 are {found!r}, not {identifier}{hint}")
+            why = f"bytes 4..8 are {found!r}, not {identifier}{explain_kind(self.data)}"
+            raise self.make_error(f"not a TensorFlow Lite model: {why}")
         return self.read_table(table, _U32.unpack_from(self.data, 0)[0])
 
     def read_table(self, table: str, at: int) -> Record:

@@ -24,6 +24,7 @@ from ..engine.dialects.onnx_schemas import NEGATIVE_AXES, find_schema
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, leave_out_empty, map_called
 from ..engine.dialects.symbols import UNNAMED
 from .external_data import TensorFiles
+from .file_kinds import explain_kind
 from .mapping import load
 from .onnx_graphs import OVERRIDABLE, are_lists_short, fix_defaults, list_defaults, list_nodes
 from .onnx_sparse import densify
@@ -126,7 +127,7 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
     try:
         proto.ParseFromString(outline_model(data))
     except (WireError, DecodeError) as error:
-        raise ModelError(f"{name}: not an ONNX model: {_explain_error(error)}") from error
+        raise ModelError(f"{name}: not an ONNX model: {_explain_error(error)}{explain_kind(data)}") from error
     if not proto.ir_version or not proto.HasField("graph"):
         raise ModelError(f"{name}: not an ONNX model: it has no {'graph' if proto.ir_version else 'version'}")
     about = [one.domain for one in proto.opset_import] + [proto.doc_string]

@@ -99,6 +99,7 @@ def test_the_colours_read_strings_numbers_and_names_as_the_grammar_does() -> Non
     grammar = dict(re.findall(r"^([A-Z]+)(?:\.\d)?:\s+/(.*)/$", GRAMMAR.read_text(encoding="utf-8"), re.MULTILINE))
     assert known["strings"]["match"] == grammar["STRING"]
     assert known["operators"]["match"].strip("\\b") == grammar["OP"].strip("\\b")
+    assert known["packs"]["match"].endswith(rf"\s+({grammar['PACKNAME']})")
     for text in ("1", "2.5", "1e-6", "13"):
         assert re.fullmatch(known["numbers"]["match"], text)
     assert re.fullmatch(known["comments"]["match"], "# a comment")

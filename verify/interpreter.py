@@ -21,7 +21,8 @@ import numpy as np
 from ..engine.base.errors import VerificationError
 from .frames import Array, receive, send
 from .packages import install_command
-from .pipe import TIME_LIMIT, Pipe
+from .pipe import Pipe
+from .time_limit import TIME_LIMIT
 
 #: starts the worker from the package's own folder; what lies in the working directory is not imported
 _START = """
@@ -62,7 +63,7 @@ class InterpreterError(VerificationError):
 
 
 class ModelTimeoutError(InterpreterError):
-    """A model took too long in ONNX Runtime, as it does with other inputs and kernels."""
+    """A model took too long in ONNX Runtime or torch, as it does with other inputs and kernels."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from .forms import Form, estimate_distance, list_forms
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, Kernels, Source
+from .judgement import ORDER
 from .layouts import read_layouts
 from .original import Known, Original, read
 from .reals import write_real_form
 from .runtime import Runtime
 from .saturation import explain_saturation
-from .verification import ORDER
 
 #: so often is thought over what stands for what; a chain of tensors in unlikely orders takes a round for each
 _ROUNDS = 60

@@ -6,9 +6,6 @@ import os
 import select
 import time
 
-#: how many seconds a run of a model may take where nothing else is said
-TIME_LIMIT = 120.0
-
 
 class Pipe:
     """A stream over two file descriptors, to write to and to read from.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import io
 import warnings
@@ -13,17 +14,19 @@ import numpy as np
 
 from ..engine.base.errors import VerificationError
 from .frames import Array
-from .interpreter import InterpreterError, Kernels, Signature, Source, Tensor, locate
+from .interpreter import InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor, locate
+from .time_limit import TIME_LIMIT, end_thread, run_limited
 
 
 @dataclass(slots=True, eq=False)
 class PyTorch:
     """torch, asked as the interpreter is: what a program's inputs and outputs are, and what it computes.
 
-    Its sets of kernels are torch as it is, and without oneDNN, which sums in another order. Raises VerificationError
-    where torch is not installed.
+    Its sets of kernels are torch as it is, and without oneDNN, which sums in another order. To load a program takes no
+    more than so many `seconds`, nor does a run. Raises VerificationError where torch is not installed.
     """
 
+    seconds: float = TIME_LIMIT
     _loaded: dict[str | bytes, _Program] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -49,10 +52,16 @@ class PyTorch:
         if kernels is Kernels.REFERENCE:
             raise InterpreterError("torch has no other kernels")
         program = self._load(model)
-        own = torch.backends.mkldnn.flags(enabled=kernels is Kernels.DEFAULT)
-        try:
+
+        def compute(sample: Sequence[Array]) -> list[Array]:
+            own = torch.backends.mkldnn.flags(enabled=kernels is Kernels.DEFAULT)
             with warnings.catch_warnings(action="ignore"), torch.no_grad(), own:
-                return [program.run(sample) for sample in samples]
+                return program.run(sample)
+
+        try:
+            return [run_limited(functools.partial(compute, sample), self.seconds, end_thread) for sample in samples]
+        except TimeoutError:
+            raise ModelTimeoutError(f"torch did not end the program in {self.seconds:g} s") from None
         except Exception as error:  # of any kind: what a program asserts of its inputs is one of them
             raise InterpreterError(f"torch fails to run the program: {_format_error(error)}") from error
 
@@ -65,9 +74,14 @@ class PyTorch:
         if key not in self._loaded:
             import torch
 
-            try:
+            def load() -> _Program:
                 with warnings.catch_warnings(action="ignore"):
-                    self._loaded[key] = _Program(torch.export.load(io.BytesIO(key) if isinstance(key, bytes) else key))
+                    return _Program(torch.export.load(io.BytesIO(key) if isinstance(key, bytes) else key))
+
+            try:
+                self._loaded[key] = run_limited(load, self.seconds, end_thread)
+            except TimeoutError:
+                raise ModelTimeoutError(f"torch did not load the program in {self.seconds:g} s") from None
             except Exception as error:  # of any kind, as classes of others load what they saved
                 raise InterpreterError(f"torch cannot load the program: {_format_error(error)}") from error
         return self._loaded[key]

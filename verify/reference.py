@@ -17,9 +17,9 @@ from .inputs import SIZES, draw
 from .interpreter import InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor
 from .low_bit_weights import reset_accuracy_level
 from .model_ends import Ends, read_ends
-from .pipe import TIME_LIMIT
 from .runtime import Runtime
 from .symbolic_sizes import compute_size
+from .time_limit import TIME_LIMIT
 
 #: the extents that free sizes are tried with, the first of a tensor with those of batches
 _BATCHES, _SIZES = (1, 2), (*SIZES, 128, 480)
@@ -39,8 +39,8 @@ class Reference:
 
     Its sets of kernels are the runtime with its own optimizations, and without, and last as precise with weights of few
     bits as a model's operands are, where it lets the runtime round. `fixed` are the extents that the
-    result has where the original's are free, for each input in order: those are tried first. A run takes no more than
-    so many `seconds`.
+    result has where the original's are free, for each input in order: those are tried first. To load a model takes no
+    more than so many `seconds`, nor does a run.
     """
 
     fixed: Sequence[Sequence[object]] = ()
@@ -87,6 +87,8 @@ class Reference:
             try:
                 optimized = kernels is not Kernels.OPTIMIZED
                 self._loaded[key, kernels] = Runtime(source, optimized=optimized, folder=folder, seconds=self.seconds)
+            except ModelTimeoutError:
+                raise
             except VerificationError as error:
                 raise InterpreterError(f"{error}") from error
         return self._loaded[key, kernels]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import os
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,10 @@ from .layouts import read_layouts
 from .low_bit_weights import LEVEL_OF_JOINED, SINGLE
 from .saturation import PRECISE, can_saturate, unshare
 from .signature import read_names
+from .time_limit import run_limited
 
 #: element types that numpy calls otherwise than the runtime
 _TYPES = {"float": "float32", "double": "float64", "string": "object"}
-
-#: how many seconds a run has to end that was told to: a program that ends in the middle of one crashes
-_GRACE = 10.0
 
 #: the runtime's option for the folder in which the constants of a model lie that is no file
 _FOLDER = "session.model_external_initializers_file_folder_path"
@@ -39,7 +36,8 @@ class Runtime:
     as it is written, which takes the runtime's own rewriting out of what is compared. A `precise` one is kept from
     products of bytes that saturate, as they do on some processors, where the runtime takes the model like that. A
     `single` one, and a precise one, does not round what it multiplies by weights of few bits. `folder` is that of the
-    constants that are not among the bytes of a model. A run that takes more than so many `seconds` fails.
+    constants that are not among the bytes of a model. What takes more than so many `seconds`
+    fails, to load the model as well as a run.
 
     Raises VerificationError where the runtime refuses the model, or later fails to run it.
     """
@@ -73,18 +71,25 @@ class Runtime:
                 options.add_session_config_entry(LEVEL_OF_JOINED, SINGLE)
             if folder is not None and is_text(os.fspath(folder)):
                 options.add_session_config_entry(_FOLDER, os.fspath(folder))
-            return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+            def start() -> Any:
+                return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+            if seconds is None:
+                return start()
+            return run_limited(start, seconds, lambda _: options.set_load_cancellation_flag(True))
 
         source = locate(model)
         if isinstance(source, bytes) and not isinstance(model, bytes):
             folder = Path(model).absolute().parent
         self._seconds = seconds
         self._session: Any = None
-        if precise and can_saturate():
-            with contextlib.suppress(Exception):  # some models are refused like that and taken as they are
-                self._session = load(unshare(source), saturating=False)
         try:
+            if precise and can_saturate():
+                self._session = _try(lambda: load(unshare(source), saturating=False))
             self._session = self._session or load(source)
+        except TimeoutError:
+            raise ModelTimeoutError(f"ONNX Runtime did not load the model in {seconds:g} s") from None
         except Exception as error:  # the runtime's exceptions have no common root but this
             raise VerificationError(f"ONNX Runtime refuses the model: {_format_error(error)}") from error
         self._inputs: dict[str, Any] = {item.name: item for item in self._session.get_inputs()}
@@ -120,11 +125,11 @@ class Runtime:
         return [self._layouts.restore(name, np.asarray(result)) for name, result in named], state
 
     def _run(self, names: Sequence[str], feeds: Mapping[str, Array], seconds: float | None = None) -> list[Any]:
-        """The results of those names; where time is limited another thread runs, so that this one takes signals."""
+        """The results of those names."""
         try:
             if seconds is None:
                 return list(self._session.run(names, feeds))
-            return _run_limited(self._session, names, feeds, seconds)
+            return _run_session(self._session, names, feeds, seconds)
         except TimeoutError:
             raise ModelTimeoutError(f"ONNX Runtime did not end the model in {seconds:g} s") from None
         except Exception as error:
@@ -180,36 +185,23 @@ class Runtime:
         return path
 
 
-def _run_limited(session: Any, names: Sequence[str], feeds: Mapping[str, Array], seconds: float) -> list[Any]:
-    """Run a session in another thread; raises TimeoutError after so many seconds of processors."""
+def _run_session(session: Any, names: Sequence[str], feeds: Mapping[str, Array], seconds: float) -> list[Any]:
+    """Run a session; raises TimeoutError after so many seconds of processors."""
     import onnxruntime
 
-    options, over = onnxruntime.RunOptions(), threading.Event()
-    found: list[Any] = []
-    failure: list[Exception] = []
+    options = onnxruntime.RunOptions()
+    work = functools.partial(session.run, names, feeds, options)
+    return list(run_limited(work, seconds, lambda _: setattr(options, "terminate", True)))
 
-    def compute() -> None:
-        try:
-            found.extend(session.run(names, feeds, options))
-        except Exception as error:  # of any kind: it is raised below
-            failure.append(error)
-        finally:
-            over.set()
 
-    started, left = time.process_time(), seconds
-    threading.Thread(target=compute, daemon=True).start()
+def _try(load: Callable[[], Any]) -> Any:
+    """A session, None where the runtime refuses the model; raises TimeoutError where that takes too long."""
     try:
-        while not over.wait(left):
-            left = seconds - (time.process_time() - started)  # of a busy machine others may have had that time
-            if left <= 0:
-                raise TimeoutError
-    finally:
-        if not over.is_set():  # a signal may have come as well
-            options.terminate = True
-            over.wait(_GRACE)
-    if failure:
-        raise failure[0]
-    return found
+        return load()
+    except TimeoutError:
+        raise
+    except Exception:  # some models are refused like that and taken as they are
+        return None
 
 
 def _convert_input(array: Array) -> Array:

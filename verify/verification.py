@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,31 +13,22 @@ from ..frontends.source import Source as Given
 from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
 from .batch import BatchedWorker, find_batch
-from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance
+from .comparison import Comparison, Verdict
 from .formats import EXPORTED, INTERPRETED, ORIGINALS, REFERENCE, find_format
 from .frames import Array
 from .free_sizes import list_other_sizes
 from .inputs import draw
 from .interpreted import Interpreted, widen_integers
-from .interpreter import Interpreter, InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor, Worker
+from .interpreter import Interpreter, InterpreterError, ModelTimeoutError, Signature, Source, Tensor, Worker
+from .judgement import ORDER, SENSITIVE, Runs, judge_by_kernels, judge_outputs
 from .low_bit_weights import ROUNDED
-from .perturbation import perturb_inputs, perturb_model
-from .pipe import TIME_LIMIT
 from .pytorch import PyTorch
 from .reals import write_real_form
 from .reference import Reference
 from .runtime import Runtime
 from .saturation import explain_saturation
 from .signature import Signed
-
-# A whole model's output is known no better than the interpreter's own kernels agree on it. The reference kernels are
-# asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
-ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
-
-#: how often an original is perturbed to find how sensitive its results are
-_PERTURBATIONS = 3
-#: what stands beside a comparison that rests on it
-SENSITIVE = "the original's results are off by as much where its numbers are rounded a little otherwise"
+from .time_limit import TIME_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +94,10 @@ def compare_models(
     as they are quantized. Inputs are seeded ones, or `inputs`: for each sample the arrays in the model's order; a
     program of PyTorch that takes no seeded ones is run on those that it was exported with. An output passes when it
     agrees with one of the interpreter's sets of kernels, or is off by no more than twice what the first two differ by.
-    `interpreter` is a worker to use and leave running; `timeout` is in seconds for each run of ONNX Runtime, and of a
-    worker of our own. With a signature the source is called by it, else its first graph is run. With `precise` products
-    of bytes are kept from saturating where they do on this processor, which tells mistakes of a model from what the
-    processor makes of it.
+    `interpreter` is a worker to use and leave running; `timeout` is in seconds, for each run in ONNX Runtime, torch
+    and a worker of our own, and for loading a model into them. With a signature the source is called by it, else its
+    first graph is run. With `precise` products of bytes are kept from saturating where they do on this processor, which
+    tells mistakes of a model from what the processor makes of it.
     Raises VerificationError where one side does not run: that is no verdict.
     """
     source, target = accept(source), accept(target)
@@ -126,7 +116,7 @@ def compare_models(
         if read == REFERENCE:
             worker = Reference([runtime.read_shape(name) for name in runtime.inputs], timeout)
         elif read == EXPORTED:
-            worker = PyTorch()
+            worker = PyTorch(timeout)
         else:
             assert own is not None
             worker = own if signature is None else Signed(own, signature, runtime.inputs, runtime.outputs)
@@ -203,11 +193,9 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
     if isinstance(runtime, Interpreted):
         actual = [widen_integers(one, two) for one, two in zip(actual, next(iter(expected.values())), strict=True)]
     target_seconds = (time.perf_counter() - started) / len(feeds)
-    comparisons = _judge(worker, source, described, feeds, expected, actual, remarks)
+    comparisons = judge_outputs(worker, source, described, feeds, expected, actual, remarks)
     if isinstance(runtime, Interpreted) and not all(one.verdict.passed for one in comparisons):
-        spreads = _measure_kernels(runtime, described, feeds, actual)
-        first, found = next(iter(expected.items()))
-        comparisons = _keep_passed(comparisons, _compare_outputs(described, found, actual, first, spreads))
+        comparisons = judge_by_kernels(comparisons, runtime, described, feeds, expected, actual)
     seconds = round(source_seconds, 4), round(target_seconds, 4)
     passed = candidate.precise or all(one.verdict.passed for one in comparisons)
     saturation = "" if passed or isinstance(runtime, Interpreted) else explain_saturation(candidate.target)
@@ -231,9 +219,6 @@ def _compare_interfaces(signature: Signature, runtime: Runtime | Interpreted, un
         elif wanted != names and sorted(wanted) == sorted(names):
             problems.append(f"{what} in another order: {', '.join(wanted)} became {', '.join(names)}")
     return tuple(problems)
-
-
-Runs = dict[Kernels, list[list[Array]]]
 
 
 def _find_first(
@@ -289,111 +274,3 @@ def _run_target(facade: Adapter, sample: Sequence[Array]) -> list[Array]:
     except VerificationError as error:
         shapes = ", ".join(str(list(array.shape)) for array in sample)
         raise VerificationError(f"{error} (inputs of {shapes})") from error
-
-
-def _judge(
-    worker: Worker,
-    source: Source,
-    signature: Signature,
-    feeds: list[list[Array]],
-    runs: Runs,
-    actual: list[list[Array]],
-    remarks: list[str],
-) -> tuple[Comparison, ...]:
-    """Ask one set of kernels after the other until each output agrees with one of them."""
-    (first,) = runs
-    best = _compare_outputs(signature, runs[first], actual, first)
-    for kernels in ORDER[ORDER.index(first) + 1 :]:
-        if all(one.verdict.passed for one in best):
-            return best
-        try:
-            runs[kernels] = worker.run(source, feeds, kernels)
-        except InterpreterError as error:
-            remarks.append(f"{kernels} kernels: {error}")
-            continue
-        others = _compare_outputs(signature, runs[kernels], actual, kernels)
-        best = tuple(b if b.verdict.passed else o if o.verdict.passed else b for b, o in zip(best, others, strict=True))
-    if len(runs) > 1:
-        one, other = itertools.islice(runs, 2)
-        spreads = _measure_spreads(signature, runs[one], runs[other])
-        best = _keep_passed(best, _compare_outputs(signature, runs[one], actual, one, spreads))
-    known = find_format(source, ORIGINALS)
-    alone = known == INTERPRETED and len(runs) == 1  # with another set of kernels the spread of both has told
-    if all(one.verdict.passed for one in best) or (known != REFERENCE and not alone):
-        return best
-    spreads = _measure_sensitivity(worker, source, signature, feeds, runs[first], first)
-    allowed = _compare_outputs(signature, runs[first], actual, first, spreads)
-    if any(a.verdict.passed and not b.verdict.passed for b, a in zip(best, allowed, strict=True)):
-        remarks.append(SENSITIVE)
-    return _keep_passed(best, allowed)
-
-
-def _keep_passed(best: tuple[Comparison, ...], others: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
-    """Those comparisons that passed, and others in the place of the rest."""
-    return tuple(one if one.verdict.passed else other for one, other in zip(best, others, strict=True))
-
-
-def _measure_spreads(signature: Signature, ones: list[list[Array]], others: list[list[Array]]) -> list[float]:
-    """How far two runs on the same samples are apart, at each output."""
-    return [
-        max(measure_distance(tensor, one[place], other[place]) for one, other in zip(ones, others, strict=True))
-        for place, tensor in enumerate(signature.outputs)
-    ]
-
-
-def _measure_kernels(
-    runtime: Interpreted, signature: Signature, feeds: list[list[Array]], actual: list[list[Array]]
-) -> list[float]:
-    """How far the interpreter's other sets of kernels are off on a model that was made, at each output."""
-    spreads = [0.0] * len(signature.outputs)
-    for kernels in ORDER:
-        facade = Adapter(replace(runtime, kernels=kernels), signature)
-        try:
-            others = [widen_integers(facade.run(feed), one) for feed, one in zip(feeds, actual, strict=True)]
-        except VerificationError:
-            continue  # a set that lacks an operator tells nothing
-        spreads = [max(pair) for pair in zip(spreads, _measure_spreads(signature, actual, others), strict=True)]
-    return spreads
-
-
-def _measure_sensitivity(
-    worker: Worker,
-    source: Source,
-    signature: Signature,
-    feeds: list[list[Array]],
-    found: list[list[Array]],
-    kernels: Kernels,
-) -> list[float]:
-    """How far results of a model are off, at each output, where its numbers are rounded a little otherwise: the inputs,
-    and in ONNX the weights.
-
-    A number between two codes becomes the other one for that, which later layers see as a step.
-    """
-    spreads = [0.0] * len(signature.outputs)
-    accepted = source if isinstance(source, bytes) else os.fspath(source)
-    for seed in range(_PERTURBATIONS):
-        perturbed = perturb_model(accepted, seed) if find_format(source, ORIGINALS) == REFERENCE else None
-        try:
-            others = worker.run(source if perturbed is None else perturbed, perturb_inputs(feeds, seed), kernels)
-        except InterpreterError:
-            continue  # there is nothing to be learned from a model that does not take it
-        spreads = [max(pair) for pair in zip(spreads, _measure_spreads(signature, found, others), strict=True)]
-    return spreads
-
-
-def _compare_outputs(
-    signature: Signature,
-    expected: list[list[Array]],
-    actual: list[list[Array]],
-    kernels: Kernels,
-    spreads: list[float] | None = None,
-) -> tuple[Comparison, ...]:
-    return tuple(
-        choose_worst(
-            [
-                compare(tensor, want[place], got[place], kernels, spreads[place] if spreads else 0.0)
-                for want, got in zip(expected, actual, strict=True)
-            ]
-        )
-        for place, tensor in enumerate(signature.outputs)
-    )

@@ -79,6 +79,8 @@ def command(
 
     if page is not None and models:
         raise CallError("--report shows a conversion: leave out the ONNX models, so that the model is converted")
+    if models:
+        flags.refuse_idle(("rules", "targets"), "is about a conversion, and models are given that are made already")
     if page is not None:
         check_files([("--report", page)], [source, *([path] if path is not None else [])])
     named: dict[str, Path | bytes] = {f"{model}": model for model in models}

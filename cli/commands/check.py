@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from ...engine.packs.loader import Pack
 
 
-#: the pack with which one is read that has no rules
-_ALONE = "onnx"
-
-
 @click.command("rewrite check", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", metavar="[PACK...]", nargs=-1, shell_complete=completion.offer_packs)
 @flags.as_json
@@ -36,6 +32,7 @@ def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool) -> None:
 
     Exit status: 0 no mistakes; 2 mistakes, or a pack that is not there.
     """
+    from ...conversion.checked_packs import read_checked
     from ...engine.base.errors import CallError, RuleError
     from ...engine.packs import folders
     from ..json_documents import diagnose, show
@@ -45,7 +42,7 @@ def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool) -> None:
     wrong: list[dict[str, Any]] = []
     for names in together:
         try:
-            pack = _read(names)
+            pack = read_checked(names)
             found.append(_count_items(names, pack))
             if not as_json:
                 click.echo("\n".join(_format_summary(found[-1], pack)))
@@ -66,37 +63,6 @@ def _find_folder(path: str) -> str:
     """A file stands for the pack that it is in, as rules call each other's definitions."""
     file = Path(path)
     return str(file.parent) if file.suffix in (".rules", ".yaml") and file.is_file() else path
-
-
-def _read(names: Sequence[str]) -> Pack:
-    """The packs of some names; raises RuleError with the mistakes of all their files.
-
-    What has no rules is read with those over the target that every pack has with it.
-    """
-    from ...conversion.target_settings import find_mistakes
-    from ...engine.base.errors import RuleError
-    from ...engine.packs import loader
-    from ...engine.packs.folders import read_text
-
-    settings = _list_settings(names)
-    sources = {str(file): read_text(file) for file in settings}
-    wrong, opsets, pack = [], None, None
-    try:
-        pack = loader.read(names if loader.read_sources(names, empty=True) else [_ALONE, *names])
-        opsets = pack.opsets
-    except RuleError as error:
-        wrong, sources = [*error.diagnostics], {**sources, **error.sources}
-    wrong += [one for file in settings for one in find_mistakes(file, sources[str(file)], opsets)]
-    if pack is None or wrong:
-        raise RuleError(wrong, sources)
-    return pack
-
-
-def _list_settings(names: Sequence[str]) -> list[Path]:
-    from ...conversion.target import FILE
-    from ...engine.packs.folders import find_folders
-
-    return [folder / FILE for folder in find_folders(names) if (folder / FILE).is_file()]
 
 
 def _format_error(error: RuleError) -> list[str]:
@@ -135,12 +101,13 @@ def _count_items(names: Sequence[str], pack: Pack) -> dict[str, Any]:
 
 
 def _format_summary(counts: Mapping[str, Any], pack: Pack) -> list[str]:
+    from ...conversion.checked_packs import list_settings
     from ...engine.packs import loader
 
     low, high = pack.opsets
     parts = [format_count(counts[f"{noun}s"], noun) for noun in ("rule", "table", "definition")]
     head = f"{click.style(', '.join(counts['packs']), bold=True)}: {click.style('no mistakes', fg='green')}"
-    others = [file.name for file in (*loader.find_entries(counts["packs"]), *_list_settings(counts["packs"]))]
+    others = [file.name for file in (*loader.find_entries(counts["packs"]), *list_settings(counts["packs"]))]
     if not counts["files"]:
         return [f"{head} in {' and '.join(others)}"]
     lines = [

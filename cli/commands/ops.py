@@ -51,10 +51,16 @@ def command(rules: tuple[str, ...], target: str | None, form: str, as_json: bool
     """
     from ..json_documents import show
 
-    if target is not None and as_json:
-        show("ops", True, **_list_changes(target))
-        return
+    if as_json or operator is not None:
+        flags.refuse_idle(("form",), "is about lists and targets that are printed as lines")
     if target is not None:
+        flags.refuse_idle(("rules", "operator"), "is not about a target, whose own changes are shown")
+        from ...conversion.checked_packs import read_checked
+
+        read_checked([target])
+        if as_json:
+            show("ops", True, **_list_changes(target))
+            return
         click.echo("\n".join(_format_target(target, form)))
         return
     from ...engine.packs import headers, loader

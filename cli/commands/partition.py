@@ -92,18 +92,20 @@ def command(
 
 def _list_files(folder: Path, divided: Partition) -> list[Path]:
     """The files that a partition writes into a folder, and the models there of an earlier one."""
+    from ...backends.writers import find_writer
     from ...engine.base.atomic_write import read_mode
     from ...partition.files import HOST, MANIFEST, PICTURE
     from ...partition.model_files import SUFFIXES
     from ...partition.pieces import cut_graph
-    from ..jobs import list_parts
 
     suffix = divided.files.suffix
+    writer = find_writer(suffix)
+    assert writer is not None  # parts are in files that the program writes
     pieces = [piece.name for graph, plan in divided.plans.items() for piece in cut_graph(graph, plan)]
     models = {folder / f"{name}{suffix}" for name in (HOST, *pieces)}
     if read_mode(folder / MANIFEST):
         models |= {path for kind in ("host", "part_") for end in SUFFIXES for path in folder.glob(f"{kind}*{end}")}
-    return [folder / MANIFEST, folder / PICTURE, *(path for one in sorted(models) for path in list_parts(one, suffix))]
+    return [folder / MANIFEST, folder / PICTURE, *(path for one in sorted(models) for path in writer.list_files(one))]
 
 
 def _print_manifest(manifest: dict[str, Any], model: str, folder: Path) -> None:

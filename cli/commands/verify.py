@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -67,6 +68,8 @@ def command(
     from ..json_documents import make_plain, show
     from ..result_documents import list_differences, make_verification_entry
 
+    if path is not None:
+        flags.refuse_idle(("samples", "seed"), "is about random inputs, and --inputs names others")
     if per_layer and {source.suffix, target.suffix} != {".tflite", ".onnx"}:
         raise CallError("--per-layer takes a TensorFlow Lite and an ONNX model, of which one was made of the other")
     for model in (source, target):
@@ -100,10 +103,11 @@ def read_inputs(path: Path, worker: Worker, model: Path) -> list[list[Array]]:
     """
     import numpy as np
 
+    from ...engine.base.atomic_write import read_mode
     from ...engine.base.errors import VerificationError
 
     tensors = worker.describe(model).inputs
-    if not zipfile.is_zipfile(path):
+    if not stat.S_ISREG(read_mode(path)) or not zipfile.is_zipfile(path):  # to open a pipe may take for ever
         raise VerificationError(f"{path} is no file of arrays by name, such as numpy.savez writes")
     names = [tensor.name for tensor in tensors]
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -19,7 +20,7 @@ def read_mode(path: str | os.PathLike[str]) -> int:
     """What kind of file there is and who may read it, as the system says it; 0 for none, and for a name it refuses."""
     try:
         return Path(path).stat().st_mode
-    except OSError:
+    except (OSError, ValueError):  # of a name with a null in it
         return 0
 
 
@@ -28,16 +29,18 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
     """Open a file beside `path` that takes its place when the block ends, and is removed when the block raises.
 
     The folder is made where it is missing, and who may read a file that is replaced may read the new one. Raises
-    DestinationError for what the system refuses.
+    DestinationError for what the system refuses, and for what is no file to be replaced, as a device or a pipe.
     """
     # A link is followed, so that what it points to is replaced and not the link.
     path = Path(os.path.realpath(path))
+    if (mode := read_mode(path)) and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise DestinationError(f"{path}: not a regular file, cannot be replaced")
     part = path.with_name(f".rewrite-{os.urandom(6).hex()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with part.open("xb") as file:
-                if mode := read_mode(path):
+                if mode:
                     with contextlib.suppress(OSError):  # a file system without permissions
                         part.chmod(mode & 0o777)
                 yield file

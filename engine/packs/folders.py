@@ -6,8 +6,10 @@ import functools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import TypeVar
 
+from ..base.atomic_write import read_mode
 from ..base.data_files import BUILT_IN
 from ..base.errors import CallError, suggest_nearest
 from ..base.held_files import read_once
@@ -50,13 +52,13 @@ def find_folders(names: Sequence[str]) -> list[Path]:
 
 def find_folder(name: str) -> Path:
     """The folder of a pack given by built-in name, path or entry point; raises CallError for an unknown one."""
-    return _find_built_in(name) or _find_external(name)
+    return find_built_in(name) or _find_external(name)
 
 
 @functools.cache
-def _find_built_in(name: str) -> Path | None:
+def find_built_in(name: str) -> Path | None:
     """The folder of a pack that comes with the program; None where none has the name."""
-    named = name.strip(".") and os.sep not in name and (BUILT_IN / name).is_dir()
+    named = name.strip(".") and os.sep not in name and S_ISDIR(read_mode(BUILT_IN / name))
     return BUILT_IN / name if named else None
 
 
@@ -65,7 +67,7 @@ def _find_external(name: str) -> Path:
     """The folder of a pack given by path or entry point; raises CallError for an unknown one."""
     if not name:
         raise CallError("an empty name is none of a pack")
-    if Path(name).is_dir():
+    if S_ISDIR(read_mode(name)):
         return Path(name)
     from importlib import metadata, util  # takes longer than to load all rules, and most packs are folders
 
@@ -84,7 +86,7 @@ def _find_external(name: str) -> Path:
             raise CallError(f"{where}, and there is no folder {found}")
         return found
     known = list_built_in()
-    if Path(name).is_file():
+    if S_ISREG(read_mode(name)):
         raise CallError(f"{name} is a file: a rule set is a folder of *.rules files")
     said = f"there is no rule set {name}: it is neither a folder nor one of {', '.join(known)}"
     raise UnknownPackError(said + suggest_nearest(name, known))

@@ -9,12 +9,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..base.data_files import BUILT_IN
 from ..base.startup import dataclass
-from .folders import find_folder, read_folder_once, read_text
+from .folders import find_built_in, find_folder, read_folder_once, read_text
 
-_HEADER = re.compile(r"^\s*ruleset\s+\w+\s*(?P<packs>[^:]*):\s*(?P<source>\w+)\s*->\s*(?P<target>\w+)", re.MULTILINE)
-_PACK = re.compile(r"\b(over|after)\s+(\w+)(?:\s+without\s+(\w+(?:\s*,\s*\w+)*))?")
+_HEADER = re.compile(r"^\s*ruleset\s+[\w-]+\s*(?P<packs>[^:]*):\s*(?P<source>\w+)\s*->\s*(?P<target>\w+)", re.MULTILINE)
+_PACK = re.compile(r"\b(over|after)\s+([\w-]+)(?:\s+without\s+(\w+(?:\s*,\s*\w+)*))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,8 @@ def _list_lineage(folder: Path) -> tuple[tuple[Path, frozenset[str]], ...]:
     without = frozenset[str]()
     found = [(folder, without)]
     while (header := read_header(found[0][0])) is not None and header.base is not None:
-        below = BUILT_IN / header.base.name
-        if not below.is_dir() or below in [one for one, _ in found]:
+        below = find_built_in(header.base.name)
+        if below is None or below in [one for one, _ in found]:
             break
         without |= header.base.without
         found.insert(0, (below, without))

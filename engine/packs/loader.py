@@ -23,7 +23,7 @@ from ..syntax import tree
 from ..syntax.tree_traversal import find_leading
 from .digests import digest_code, digest_pack
 from .entries import list_entries
-from .folders import find_folders, is_built_in, list_built_in, read_folder_once, read_text
+from .folders import find_built_in, find_folders, is_built_in, list_built_in, read_folder_once, read_text
 from .headers import read_pair
 from .parse_cache import Parses
 from .reversed_rules import add_reversed
@@ -156,8 +156,8 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
         return _read(beneath, {**texts, **_read_texts(beneath)}, parses)
     target = find_leading(files).target if files else None
     if target is not None and not diagnostics and target not in {path.name for path in paths}:
-        follow = BUILT_IN / target
-        if follow.is_dir():  # rules of the target's own come after those of every pack that aims at it
+        follow = find_built_in(target)
+        if follow is not None:  # rules of the target's own come after those of every pack that aims at it
             return _read([follow, *paths], {**texts, **_read_texts([follow])}, parses)
     entries = list_entries(paths)
     catalogue = _load_catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))

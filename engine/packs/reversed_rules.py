@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ..base.data_files import BUILT_IN
 from ..base.errors import Diagnostic, RuleError
 from ..base.startup import replace
 from ..dialects.operators import Catalogue
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.reversal import Irreversible, is_reversible, reverse
+from .folders import find_built_in
 
 #: the parsed files of a pack that comes with the program
 Reader = Callable[[str], Sequence[tree.RuleFile]]
@@ -36,7 +36,7 @@ def add_reversed(
 def _read_backwards(
     asked: tree.Use, file: tree.RuleFile, catalogue: Catalogue, read_pack: Reader
 ) -> tree.Rule | tree.Table | Diagnostic:
-    if not (BUILT_IN / asked.pack).is_dir():
+    if find_built_in(asked.pack) is None:
         return Diagnostic(asked.span, f"there is no rule set `{asked.pack}` that comes with the program")
     try:
         parsed = read_pack(asked.pack)

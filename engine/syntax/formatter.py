@@ -21,6 +21,9 @@ _TOKEN = re.compile(
     r'"(?:\\.|[^"\\\n])*"|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|\w*\{[a-z_]\w*\}(?:\w+|\w*(?=\s*:))|\w+|\.\.\.|\.\.|<=>|=>|->|==|!=|<=|>=|<<|>>|//|\+\+'
     r"|[^\s\w]"
 )
+#: the words before names of packs, which may have hyphens
+_NAMING = frozenset({"ruleset", "over", "after", "use", "reverse"})
+_PACK = re.compile(r"\w+(?:-\w+)*")
 #: columns: what stands in a rule, and the equations of a template after its first
 _BODY, _EQUATION = 2, 5
 #: spaces between the entries of a table and of an `over` family
@@ -115,12 +118,19 @@ class _State:
     def space_tokens(self, code: str) -> str:
         """The tokens of a line with the spaces that belong between them."""
         out = ""
-        for found in _TOKEN.finditer(code):
-            token = found.group()
+        place = 0
+        while (found := self._find_token(code, place)) is not None:
+            token, place = found.group(), found.end()
             space = self._choose_space(token) if out else ""
             out += space + token
             self._advance(token)
         return out
+
+    def _find_token(self, code: str, place: int) -> re.Match[str] | None:
+        """The next token of a line from a place on."""
+        found = _TOKEN.search(code, place)
+        named = found is not None and self._previous in _NAMING and _PACK.match(code, found.start())
+        return named or found
 
     def _advance(self, token: str) -> None:
         if token in _ITEMS:

@@ -21,6 +21,7 @@ RESERVED = frozenset(re.findall(r"\w+", _WORDS))
 #: how the grammar's terminals are called in messages
 _SPOKEN = {
     "NAME": "a name",
+    "PACKNAME": "the name of a pack",
     "OP": "an operator or enumerant",
     "INT": "an integer",
     "FLOAT": "a number",
@@ -102,7 +103,7 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
         "`{0}` is a word of the language; choose another name",
     ),
     (
-        lambda f: f.text[:1].isupper() and "NAME" in f.expected and "OP" not in f.expected,
+        lambda f: f.text[:1].isupper() and bool(f.expected & {"NAME", "PACKNAME"}) and "OP" not in f.expected,
         "variables are written in lower case, operators and enumerants in upper case",
     ),
     (

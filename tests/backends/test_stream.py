@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from nnrewrite import rewrite
 from nnrewrite.backends import probe, stream, tflite_writer
 from nnrewrite.backends.stream import Encoded
+from nnrewrite.engine.base.atomic_write import DestinationError
 from nnrewrite.engine.dialects.operators import Catalogue
 from onnx_ir import serde
 
@@ -245,6 +247,38 @@ def test_data_of_the_model_that_was_there_goes_with_it_and_other_files_stay(perc
     model.write_bytes(b"no model")
     conversion.save(model)
     assert data.exists()
+
+
+@pytest.mark.parametrize("external_data", [False, True])
+def test_weights_of_a_source_that_stays_are_neither_removed_nor_replaced(
+    perceptron: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, external_data: bool
+) -> None:
+    rewrite(perceptron).save(tmp_path / "x.onnx", external_data=True)
+    shutil.copy(tmp_path / "x.onnx", tmp_path / "y.onnx")
+    os.link(tmp_path / "x.onnx", tmp_path / "z.onnx")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.chdir(tmp_path)
+    conversions = [rewrite("y.onnx"), rewrite("z.onnx")]
+    monkeypatch.chdir("/")
+    for conversion in conversions:
+        with pytest.raises(DestinationError, match=r"x\.onnx: .*x\.onnx\.data would be replaced, weights of a model"):
+            conversion.save(tmp_path / "x.onnx", external_data=external_data)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def read_constants(path: Path) -> dict[str, np.ndarray]:
+    return {one.name: onnx.numpy_helper.to_array(one) for one in onnx.load(path).graph.initializer}
+
+
+def test_a_source_is_replaced_itself_and_its_weights_go_with_it(perceptron: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.onnx"
+    rewrite(perceptron).save(path, external_data=True)
+    expected = read_constants(path)
+    rewrite(path).save(path, external_data=True)
+    rewrite(path).save(path)
+    assert [one.name for one in tmp_path.iterdir()] == ["x.onnx"]
+    found = read_constants(path)
+    assert all(np.array_equal(found[name], expected[name]) for name in found | expected)
 
 
 def test_bodies_of_nodes_have_types_of_inner_values_where_the_source_has_some() -> None:

@@ -82,6 +82,28 @@ def test_a_pack_that_is_not_there_is_a_wrong_call(folder: Path) -> None:
     assert "there is no rule set nowhere" in result.stderr
 
 
+@pytest.mark.parametrize("place", ["", "no/"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("net.tflite", "--rules"),
+        ("net.tflite", "--target"),
+        ("check",),
+        ("ops", "--rules"),
+        ("ops", "--target"),
+        ("partition", "net.tflite", "--target"),
+    ],
+)
+def test_a_name_that_is_too_long_for_a_folder_is_none_of_a_pack(
+    model: Path, given: tuple[str, ...], place: str
+) -> None:
+    name = place + "x" * 300
+    result = call(*given, name)
+    assert result.exit_code == 2
+    assert re.search(rf"there is no (rule set|target) {name}: it is neither", result.stderr)
+    assert len(result.stderr.splitlines()) == 1
+
+
 # ---- ops
 
 
@@ -150,6 +172,37 @@ def test_the_list_in_the_documentation_is_current() -> None:
     assert (DOCS / "operators.md").read_text(encoding="utf-8") == page, (
         "write it anew: rewrite ops --rules tflite2onnx --format markdown > docs/operators.md"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("ops", "ABS", "--target", "portable"), "OP is not about a target"),
+        (("ops", "--rules", "onnx2onnx", "--target", "portable"), "--rules is not about a target"),
+        (("ops", "ABS", "--format", "markdown"), "--format is about lists"),
+        (("ops", "--json", "--format", "text"), "--format is about lists"),
+        (("bench", "net.tflite", "net.tflite", "--rules", "onnx2onnx"), "--rules is about a conversion"),
+        (("bench", "net.tflite", "net.tflite", "--target", "portable"), "--target is about a conversion"),
+        (
+            ("verify", "net.tflite", "net.tflite", "--inputs", "net.tflite", "--seed", "0"),
+            "--seed is about random inputs",
+        ),
+        (
+            ("verify", "net.tflite", "net.tflite", "--inputs", "net.tflite", "--samples", "2"),
+            "--samples is about random",
+        ),
+        (("net.tflite", "-o", "o.tflite", "--layout-svg", "o.svg"), "--layout-svg draws ONNX models"),
+        (("net.tflite", "-o", "o.torch", "--layout-svg", "o.svg"), "--layout-svg draws ONNX models"),
+        (("net.tflite", "-o", "o.cc", "--verify"), "written as TensorFlow Lite Micro is compiled into a program first"),
+        (("net.tflite", "-o", "o/", "--verify"), "written as PyTorch code is run by its own README"),
+    ],
+)
+def test_an_option_that_has_no_effect_beside_another_is_refused(
+    model: Path, given: tuple[str, ...], message: str
+) -> None:
+    result = call(*given)
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+    assert [path.name for path in model.parent.iterdir()] == ["net.tflite"]
 
 
 # ---- explain and trace

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import nnrewrite
 import numpy as np
 import onnx
 import onnx.numpy_helper
@@ -19,7 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 from nnrewrite.cli import pages
 from nnrewrite.cli.dispatch import app
-from nnrewrite.engine.base.atomic_write import open_replacement
+from nnrewrite.engine.base.atomic_write import DestinationError, open_replacement
 
 WEIGHTS = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
 PRODUCT = '<ir_version: 8, opset_import: ["": 17]> net (float[1,64] x) => (float[1,64] y) { y = MatMul(x, w) }'
@@ -284,6 +285,21 @@ def test_a_model_is_converted_where_nobody_listens(closed: tuple[int, ...]) -> N
     )
     assert done.returncode == 0
     assert np.array_equal(read_weights("o.onnx"), WEIGHTS)
+
+
+@pytest.mark.parametrize("name", ["pipe", "link"])
+def test_what_is_no_regular_file_is_not_replaced(name: str) -> None:
+    os.mkfifo("pipe")
+    Path("link").symlink_to("pipe")
+    for to in ("onnx", "tflite"):
+        with pytest.raises(DestinationError, match="pipe: not a regular file, cannot be replaced"):
+            nnrewrite.rewrite("net.onnx", to=to).save(name)
+    assert Path("pipe").is_fifo() and {one.name for one in Path().iterdir()} == {
+        "link",
+        "lite.tflite",
+        "net.onnx",
+        "pipe",
+    }
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o444, 0o775])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -162,6 +163,8 @@ def test_a_file_of_one_array_without_a_name_is_told(models: tuple[Path, Path], t
     run = verify(*models, "--inputs", file)
     assert run.returncode == 1
     assert "inputs.npy is no file of arrays by name, such as numpy.savez writes" in run.stderr
+    os.mkfifo(tmp_path / "pipe.npz")
+    assert "pipe.npz is no file of arrays by name" in verify(*models, "--inputs", tmp_path / "pipe.npz").stderr
 
 
 @pytest.mark.slow

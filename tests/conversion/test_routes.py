@@ -82,6 +82,35 @@ def test_code_of_a_model_is_made_for_the_runtime_that_is_asked_for() -> None:
     assert steps[0].runtime == "onnxruntime"
 
 
+@pytest.fixture
+def early(tmp_path: Path) -> Path:
+    """A target that models of an early opset are made for."""
+    folder = tmp_path / "early"
+    folder.mkdir()
+    (folder / "target.yaml").write_text("options: {opset: 11}\n")
+    (folder / "some.rules").write_text("ruleset early : onnx -> onnx opset 7..25\n")
+    return folder
+
+
+@pytest.mark.parametrize("to", ["onnx", "tflite", "/"])
+def test_the_opset_of_a_target_is_that_of_the_model_and_of_no_step_before(tmp_path: Path, early: Path, to: str) -> None:
+    path = write_model(tmp_path / "exp.onnx", 17, "y", "y = Exp(x)")
+    program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
+    given = [path] if to == "onnx" else [path, program] if to == "tflite" else [program]
+    for model in given:
+        steps = plan_steps(f"{model}", Options(to=to, target=f"{early}"))
+        assert [step.opset == 11 for step in steps] == [step is steps[-1] and to == "onnx" for step in steps]
+        assert f"{early}" in [step.target for step in steps]
+    with pytest.raises(CallError, match="opset 11 is none of 13 to 25"):
+        nnrewrite.rewrite(program, target=early, to="onnx")
+
+
+def test_a_target_of_no_format_on_the_way_is_refused() -> None:
+    program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
+    with pytest.raises(CallError, match="target litert is for tflite models, the rules write torch"):
+        nnrewrite.rewrite(program, target="litert", to="torch")
+
+
 @pytest.mark.slow
 def test_a_route_of_two_steps_takes_an_opset_that_the_first_can_write() -> None:
     program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from nnrewrite import convert, rewrite
 from nnrewrite.cli.dispatch import app
 from nnrewrite.conversion.options import Options
-from nnrewrite.conversion.target import list_changes, read_defaults
+from nnrewrite.conversion.target import find_reason, list_changes, read_defaults
 from nnrewrite.engine.base.data_files import BUILT_IN
 from nnrewrite.engine.base.errors import CallError, RewriteError, UnsupportedError
 from nnrewrite.engine.base.quantization import Quantization
@@ -119,6 +119,24 @@ def test_what_a_target_changes_is_told_with_its_reasons(pack: Path) -> None:
     assert call("ops", "--target", "portable").stdout.startswith("portable: for no runtime in particular\n")
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("mine.rules", RULES.replace("Relu", "Relux"), "mine.rules:6:7: error: dialect onnx has no operator `Relux`"),
+        ("mine.rules", RULES.replace("{", ""), "mine.rules:6:3: error: unexpected `y`"),
+        ("target.yaml", "options:\n  opset: 12\n", "target.yaml:2:10: error: opset 12 is none of 13 to 25"),
+        ("other.txt", "", "there are no *.rules files in"),
+    ],
+)
+def test_a_target_with_mistakes_is_not_shown(tmp_path: Path, file: str, text: str, message: str) -> None:
+    (tmp_path / file).write_text(text)
+    if file == "target.yaml":
+        (tmp_path / "mine.rules").write_text(RULES)
+    for more in ((), ("--json",), ("--format", "markdown")):
+        result = call("ops", "--target", f"{tmp_path}", *more)
+        assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
 @pytest.mark.slow
 def test_a_target_over_another_has_its_options_and_rules_but_for_those_it_leaves_out(
     source: bytes, tmp_path: Path
@@ -167,6 +185,11 @@ def test_mistakes_of_a_target_are_told_in_a_line(source: bytes, tmp_path: Path, 
     checked = call("check", f"{tmp_path}")
     assert checked.exit_code == 2
     assert checked.stderr.startswith(f"{tmp_path / 'target.yaml'}:{message.partition(': ')[0]}: error: ")
+
+
+@pytest.mark.parametrize("name", ["gone", "x" * 300, "a\0b"])
+def test_a_place_that_a_model_names_and_that_is_not_there_gives_no_reason(name: str) -> None:
+    assert find_reason(f"mine ({name}.rules:1)") == ""
 
 
 def test_a_target_that_is_not_there_is_a_wrong_call(source: bytes, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
 import struct
@@ -129,7 +130,14 @@ def task(single: Make, tmp_path: Path) -> bytes:
 NO_MODELS = {
     "empty.tflite": (b"", "the file is empty"),
     "short.tflite": (b"TFL3", "too short for a model: 4 bytes"),
-    "text.tflite": (b"hello, world", "not a TensorFlow Lite model: bytes 4..8 are b'o, w', not TFL3"),
+    "noise.tflite": (
+        b"\1\2\3\4\5\6\7\0",
+        "not a TensorFlow Lite model: bytes 4..8 are b'\\x05\\x06\\x07\\x00', not TFL3",
+    ),
+    "text.tflite": (
+        b"hello, world",
+        "not a TensorFlow Lite model: bytes 4..8 are b'o, w', not TFL3: this is text, and models are binary files",
+    ),
     "zip.tflite": (
         b"PK\3\4abcd",
         "not a TensorFlow Lite model: bytes 4..8 are b'abcd', not TFL3: this is a zip archive",
@@ -151,6 +159,43 @@ def test_a_file_that_is_no_model_is_named_with_the_reason(catalogue: Catalogue, 
         with pytest.raises(ModelError) as caught:
             read(path, catalogue)
         assert str(caught.value) == f"{path}: {message}"
+
+
+@pytest.mark.parametrize("ending", [".tflite", ".onnx", ".pt2", ".task", ""])
+def test_a_pipe_is_no_model_and_nobody_waits_for_it(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"pipe{ending}"
+    os.mkfifo(path)
+    with pytest.raises(ModelError, match=f"{path}: not a regular file, which models are read from"):
+        nnrewrite.rewrite(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (gzip.compress(b"model"), "this is a file compressed by gzip, which has to be unpacked first"),
+        (b"\x89HDF\r\n\x1a\n", "this is an HDF5 file, as Keras saves models"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "this is a pointer of Git LFS to a file, not the file"),
+        (b"<!DOCTYPE html>", "this is text, as a page that was downloaded in the place of a file"),
+        ('{"irVersion": "8", "producer": "\u00fc"}'.encode(), "this is text, and models are binary files"),
+        (b"PK\3\4\5\6\7\0", "this is a zip archive"),
+    ],
+)
+@pytest.mark.parametrize("ending", [".tflite", ".onnx", ""])
+def test_what_a_file_is_instead_of_a_model_is_told(tmp_path: Path, content: bytes, kind: str, ending: str) -> None:
+    path = tmp_path / f"net{ending}"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match=f"not an? (ONNX|TensorFlow Lite) model: .*: {kind}$"):
+        nnrewrite.rewrite(path)
+
+
+def test_a_model_by_the_ending_of_another_format_is_told(tmp_path: Path, single: Make) -> None:
+    lite, program = tmp_path / "net.onnx", tmp_path / "net.tflite"
+    lite.write_bytes(single("ABS", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])]))
+    program.write_bytes(nnrewrite.convert(lite.read_bytes()).SerializeToString())
+    with pytest.raises(ModelError, match=r"not an ONNX model: .*: this is a TensorFlow Lite model, whose name ends in"):
+        nnrewrite.rewrite(lite)
+    with pytest.raises(ModelError, match=r"not a TensorFlow Lite model: .*: this is an ONNX model, whose name ends in"):
+        nnrewrite.rewrite(program)
 
 
 # ---- models that say what cannot be ----------------------------------------------------------------------------------

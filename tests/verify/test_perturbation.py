@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from nnrewrite.verify.judgement import SENSITIVE
 from nnrewrite.verify.perturbation import perturb_inputs, perturb_model
-from nnrewrite.verify.verification import SENSITIVE, compare_models
+from nnrewrite.verify.verification import compare_models
 from nnrewrite.verify.verification_table import summarize
 from onnx import numpy_helper, parser
 

@@ -12,6 +12,7 @@ import pytest
 from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.frontends.source import accept
 from nnrewrite.verify import Interpreter, Kernels, compare_models
+from nnrewrite.verify.interpreter import ModelTimeoutError
 from nnrewrite.verify.pytorch import PyTorch
 
 PROGRAMS = Path(__file__).parent.parent / "frontends" / "pt2"
@@ -162,6 +163,31 @@ def test_what_torch_cannot_load_or_run_is_told(programs: dict[str, Any]) -> None
         PyTorch().run(programs["views"], [[np.zeros((1, 1), np.float32)]])
     with pytest.raises(VerificationError, match="torch has no other kernels"):
         PyTorch().run(programs["views"], [], Kernels.REFERENCE)
+
+
+@needs_torch
+@pytest.mark.torch
+def test_a_program_that_takes_too_long_is_given_up() -> None:
+    import torch
+
+    def multiply(x: Any) -> Any:
+        for _ in range(300):
+            x = x @ x
+        return x
+
+    program = accept(export(make_module(multiply), torch.eye(400)))
+    with pytest.raises(VerificationError, match=r"torch did not load the program in 0\.01 s"):
+        PyTorch(0.01).describe(program)
+    worker = PyTorch()
+    worker.describe(program)
+    worker.seconds = 0.01
+    for kernels in (Kernels.DEFAULT, Kernels.OPTIMIZED):
+        with pytest.raises(ModelTimeoutError, match=r"torch did not end the program in 0\.01 s"):
+            worker.run(program, [[np.eye(400, dtype=np.float32)]], kernels)
+    assert torch.is_grad_enabled() and torch.backends.mkldnn.enabled
+    worker.seconds = 60
+    [[found]] = worker.run(program, [[np.eye(400, dtype=np.float32)]])
+    assert np.array_equal(found, np.eye(400))
 
 
 @needs_torch

@@ -61,6 +61,22 @@ def test_a_model_that_does_not_end_is_given_up(turns: int, others: int) -> None:
         compare_models(make_loop(turns), make_loop(others), timeout=0.2)
 
 
+def make_constants(products: int) -> bytes:
+    """A model that adds what so many products of constants are, which the runtime computes when it loads it."""
+    chain = " ".join(f"w{i + 1} = MatMul(w{i}, w0)" for i in range(products))
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[400, 400] x) => (float[400, 400] y)'
+        f" {{ {chain} y = Add(x, w{products}) }}"
+    )
+    made.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(400, dtype=np.float32), "w0"))
+    return bytes(made.SerializeToString())
+
+
+def test_a_model_that_takes_too_long_to_load_is_given_up() -> None:
+    with pytest.raises(VerificationError, match=r"ONNX Runtime did not load the model in 0\.1 s"):
+        compare_models(make_constants(0), make_constants(300), timeout=0.1)
+
+
 @pytest.mark.parametrize("good", [0, 1])
 def test_after_a_run_that_does_not_end_no_others_are_tried(good: int, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = []
@@ -71,7 +87,7 @@ def test_after_a_run_that_does_not_end_no_others_are_tried(good: int, monkeypatc
             raise TimeoutError
         return list(session.run(names, feeds))
 
-    monkeypatch.setattr(runtime, "_run_limited", run)
+    monkeypatch.setattr(runtime, "_run_session", run)
     with pytest.raises(VerificationError, match="did not end"):
         compare_models(model("Relu", ["batch", 3, "size"]), model("Relu", ["batch", 3, "size"]), timeout=7)
     assert runs == [7] * (good + 1)

@@ -19,7 +19,7 @@ from nnrewrite.engine.base.errors import CallError, RewriteError, RuleError, Uns
 from nnrewrite.engine.check import checker
 from nnrewrite.engine.check.checked import CheckedItems
 from nnrewrite.engine.dialects.operators import Catalogue
-from nnrewrite.engine.packs import folders, loader
+from nnrewrite.engine.packs import folders, headers, loader
 from nnrewrite.engine.packs.parse_cache import Parses
 from nnrewrite.engine.passes.pass_list import convert_graph
 from nnrewrite.engine.rewrite.rules import RuleSet
@@ -217,7 +217,21 @@ def test_a_pack_that_lies_over_another_brings_it_along(make: Make) -> None:
     assert {file.name: file.rank for file in pack.files} == {"onnx": 0, "mine": 1}
 
 
-@pytest.mark.parametrize("base", ["nowhere", "mine"])
+def test_names_of_packs_may_have_hyphens(make: Make) -> None:
+    text = "ruleset my-pack over onnxruntime-avx2 : onnx -> onnx opset 13..25\n"
+    rule = "rule mine stage simplify { y = Abs(x) => y = x test x: f32[2] }\n"
+    folder = make("one", text + rule)
+    ranks = {file.name: file.rank for file in loader.load([str(folder)]).files}
+    assert ranks["my-pack"] > ranks["onnxruntime_avx2"] > ranks["onnxruntime"]
+    assert [one.name for one, _ in headers.list_lineage(f"{folder}")] == [
+        "portable", "onnxruntime", "onnxruntime-avx2", "one"
+    ]  # fmt: skip
+    after = text.replace("over", "after").replace("avx2", "avx-2")
+    with pytest.raises(RuleError, match="my-pack comes after onnxruntime-avx-2, which is no rule set"):
+        loader.load([str(make("two", after + rule))])
+
+
+@pytest.mark.parametrize("base", ["nowhere", "mine", "x" * 300])
 def test_a_pack_that_lies_over_none_that_there_is_is_told(make: Make, base: str) -> None:
     text = ABS.replace("ruleset mine", f"ruleset mine over {base}")
     with pytest.raises(RewriteError, match=f"lies over {base}, which is no rule set below it"):

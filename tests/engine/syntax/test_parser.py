@@ -12,6 +12,7 @@ import pytest
 from nnrewrite.engine.base.errors import RuleError, Span
 from nnrewrite.engine.expressions.compile import Frame, evaluate
 from nnrewrite.engine.syntax import parser, tree
+from nnrewrite.engine.syntax.formatter import format_rules
 from nnrewrite.engine.syntax.parser import GRAMMAR, parse
 from nnrewrite.engine.syntax.syntax_errors import RESERVED
 from nnrewrite.engine.syntax.tree_traversal import walk
@@ -190,3 +191,24 @@ def test_kept_tables_hold_text_and_tokens_and_nothing_that_runs() -> None:
     assert parser._PlainData(io.BytesIO(tables)).load() == {"rules": ["x", 1, "y"]}
     with pytest.raises(pickle.UnpicklingError, match=r"Popen is no plain data"):
         parser._PlainData(io.BytesIO(pickle.dumps(subprocess.Popen))).load()
+
+
+def test_names_of_packs_have_hyphens_and_differences_have_spaces() -> None:
+    text = (
+        "ruleset a-b over c-d without e, f after g : onnx -> onnx opset 13..25\n"
+        "use c-d.{one, two}\n"
+        "reverse h-2-i.one\n"
+        "\n"
+        "def less(use, over_all) = use - over_all - 1\n"
+    )
+    file = parse(text, "demo.rules")
+    assert (file.name, file.base, file.without, file.after) == ("a-b", "c-d", ("e", "f"), ("g",))
+    assert [one.pack for one in (*file.uses, *file.reverses)] == ["c-d", "c-d", "h-2-i"]
+    loose = text.replace("over c", "over   c").replace("use c-d.{", "use c-d . {  ").replace(" - over", "-over")
+    assert format_rules(text, "demo.rules") == format_rules(loose, "demo.rules") == text
+
+
+@pytest.mark.parametrize("name", ["a-", "-a", "a--b", "a- b", "a.b"])
+def test_a_hyphen_stands_inside_a_name_of_a_pack(name: str) -> None:
+    with pytest.raises(RuleError, match="unexpected"):
+        parse(f"ruleset {name} : onnx -> onnx opset 13..25\n", "demo.rules")
