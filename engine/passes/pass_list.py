@@ -83,6 +83,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     fold = Fold(_TRAINED if options.folded is None and code else options.folded)
     #: the source says by the types of values what is quantized or complex, and not by operators
     implied = across and not rules.source.schemas and rules.source.facts.python is None
+    named = rules.source if rules.source.schemas else rules.target
     #: graphs inside others are functions where the source calls them by number
     inside = Visit.OUTSIDE_FIRST if rules.source.schemas or not across else Visit.FUNCTIONS_FIRST
     newest: list[tuple[Pass, bool]] = []
@@ -101,8 +102,8 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         *newest,
         (Fold(options.folded, options.adapted), options.adapted is not None),
         *([(Adapt(options.adapted), True)] if options.adapted is not None else []),
-        # where nothing stays quantized neither do they
-        (FloatInterface(), options.float_interface and not (implied and options.plain)),
+        # where nothing is quantized, neither are they
+        (FloatInterface(), options.float_interface and named.has_role("quantize") and not (implied and options.plain)),
         (KeepFloat16(), options.keep_float16),
         *([(State(_list_plain_passes(rules), options.internal_state), True)] if options.state else []),
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),

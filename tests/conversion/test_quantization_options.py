@@ -98,6 +98,15 @@ def test_a_float_interface_is_put_around_models_of_every_format(
     assert {"QUANTIZE", "DEQUANTIZE"} <= {*nnrewrite.rewrite(result).report.source_operators}
 
 
+@pytest.mark.parametrize("to", ["torch", "keras"])
+def test_code_of_a_quantized_model_takes_real_numbers_in_any_case(convolution: bytes, tmp_path: Path, to: str) -> None:
+    texts = []
+    for place, asked in enumerate((False, True)):
+        nnrewrite.rewrite(convolution, to=to, float_io=asked).save(tmp_path / f"{place}")
+        texts.append((tmp_path / f"{place}" / "model.py").read_text())
+    assert texts[0] == texts[1]
+
+
 def test_integers_that_stand_for_no_real_numbers_stay_at_a_float_interface() -> None:
     value = onnx.helper.make_tensor_value_info
     node = onnx.helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)
