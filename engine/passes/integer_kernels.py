@@ -161,6 +161,8 @@ class _Kernels(CodedGraph):
             if not is_allowed(spec, position, codes.dtype):
                 return None
             found[position], grids[position] = codes, known
+        if fixed and not all(_can_stand_for(own[0], one, dtype, spec.facts.unbounded) for one in wanted):
+            return None
         if not grids or not _are_steps_in_range(own, grids.values(), spec.facts.step_ratio.get(named)):
             return None
         if spec.facts.rounding is not None and (plan := self._plan_average(node, data[0], wanted[0])) is not None:
@@ -265,6 +267,18 @@ def _are_steps_in_range(
     steps = [float(step) for one in operands for step in one.scale.flat]
     coarse = all(max(steps) <= step_ratio * float(one.scale.min()) for one in results)
     return coarse and min(steps) >= 2 * max(steps) * float(np.finfo(np.float32).tiny)
+
+
+def _can_stand_for(own: Quantization, asked: Quantization, dtype: ir.DataType, unbounded: bool) -> bool:
+    """Whether codes on the grid that a kernel always writes are within a step of those that are asked for: where it is
+    less than twice as coarse, and holds what is asked for if results may lie beyond it."""
+    if float(own.scale[0]) >= 2 * float(asked.scale.min()):
+        return False
+    extremes = np.array([dtype.min, dtype.max], np.float64)
+    least, largest = ((extremes - own.zero_point[0]) * float(own.scale[0])).tolist()
+    held = (extremes[:, None] - asked.zero_point) * asked.scale.astype(np.float64)
+    step = float(own.scale[0])
+    return not unbounded or bool(held.min() >= least - step and held.max() <= largest + step)
 
 
 def _are_near(one: Quantization, other: Quantization) -> bool:

@@ -120,8 +120,9 @@ class Model:
         return onnx.shape_inference.infer_shapes(model).SerializeToString()
 
 
-def check(model: Model, kernels: set[str], interpreter: Interpreter) -> None:
-    """All outputs are at most a step apart, and nothing but the ends computes with real numbers."""
+def check(model: Model, kernels: set[str], interpreter: Interpreter, reach: float = 1.5, inner: int = 0) -> None:
+    """All outputs are at most a step apart, and nothing but the ends and `inner` operators computes with real numbers;
+    inputs are up to `reach`."""
     import onnxruntime
 
     data = model.serialize()
@@ -130,7 +131,7 @@ def check(model: Model, kernels: set[str], interpreter: Interpreter) -> None:
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     random = np.random.default_rng(5)
-    feeds = {name: random.uniform(-1.5, 1.5, shape).astype(np.float32) for name, shape in model.inputs.items()}
+    feeds = {name: random.uniform(-reach, reach, shape).astype(np.float32) for name, shape in model.inputs.items()}
     wanted = session.run(None, feeds)
     made = nnrewrite.rewrite(data, to="tflite")
     assert isinstance(made.encoded, Encoded)
@@ -139,7 +140,7 @@ def check(model: Model, kernels: set[str], interpreter: Interpreter) -> None:
         assert a.shape == b.shape, name
         assert np.abs(a - b).max() <= step * 1.01, name
     operators = Counter(made.report.target_operators)
-    assert operators["DEQUANTIZE"] == len(model.outputs)
+    assert operators["DEQUANTIZE"] == len(model.outputs) + inner
     assert set(operators) >= kernels
     assert set(operators) - kernels <= {"QUANTIZE", "DEQUANTIZE", "TRANSPOSE", "RESHAPE", "EXPAND_DIMS", "SQUEEZE"}
 
@@ -217,6 +218,26 @@ def test_softmax_of_codes_of_16_bits_is_real_where_their_differences_overflow() 
     model.quantize("y", 0.0061)
     made = nnrewrite.rewrite(model.serialize(), to="tflite")
     assert Counter(made.report.target_operators) == {"QUANTIZE": 2, "DEQUANTIZE": 2, "SOFTMAX": 1}
+
+
+@pytest.mark.parametrize(
+    ("operator", "scale", "zero", "reach"),
+    [
+        ("LogSoftmax", 0.007, 127, 1.5),
+        ("LogSoftmax", 0.12, 127, 25.0),
+        ("Softmax", 0.0015, -128, 0.2),
+        ("Tanh", 0.002, 0, 0.2),
+    ],
+)
+def test_results_are_real_where_the_grid_that_a_kernel_writes_is_coarse_or_ends_too_early(
+    operator: str, scale: float, zero: int, reach: float, interpreter: Interpreter
+) -> None:
+    """Logarithms of softmax are written in sixteenths down to -16, whatever steps are asked for."""
+    model = Model("i8")
+    model.nodes.append(helper.make_node(operator, [model.read("x", (3, 7), reach / 100)], ["y"]))
+    model.quantize("y", scale)
+    model.constants["y_z"] = np.int8(zero)
+    check(model, {operator.upper().replace("LOGS", "LOG_S"), "QUANTIZE", "DEQUANTIZE"}, interpreter, reach, inner=1)
 
 
 def test_codes_are_signed_where_weights_are_and_one_scale_names_the_first_axis(catalogue: Catalogue) -> None:
