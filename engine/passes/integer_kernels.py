@@ -26,7 +26,7 @@ from ..rewrite.edits import remove_unused
 from .base import Module, Visit
 from .code_types import unify_types
 from .coded_graph import CodedGraph, are_alike, find_producer, is_allowed, is_real
-from .grids import find_exact_grid, note_grid, round_to_grid, write_grids
+from .grids import find_exact_grid, find_grids_of_channels, note_grid, round_to_grid, write_grids
 from .moved_codes import hoist, lift, sink_dequantize
 from .quantize_dequantize import CODES, HYBRID, MATCHED
 
@@ -152,6 +152,8 @@ class _Kernels(CodedGraph):
             value = node.inputs[position]
             form = find_producer(value)
             known, codes = (None, None) if form is None else self._read(form, spec.facts.rounding is None)
+            if known is None and value is not None and position in weights and dtype != ir.DataType.UINT8:
+                known, codes = self._encode_weights(value, weights[position])
             if known is None and value is not None:
                 known, codes = self._encode(value, wanted[0] if one_grid else None, dtype)
             if known is None or codes is None or codes.dtype is None:
@@ -215,6 +217,16 @@ class _Kernels(CodedGraph):
         if numbers is None or known is None:
             return None, None
         return known, self.make_constant(round_to_grid(numbers, known, dtype), value, known)
+
+    def _encode_weights(self, value: ir.Value, axis: int) -> tuple[Quantization | None, ir.Value | None]:
+        """Codes of constant weights that lie on a grid as they are, one for each channel: as exporters leave those
+        that they have rounded, and what a factor for each channel makes of codes."""
+        numbers = read_initializer(value)
+        known = None if numbers is None else find_grids_of_channels(numbers, axis)
+        if numbers is None or known is None:
+            return None, None
+        steps = known.scale.astype(np.float64).reshape([-1 if i == axis else 1 for i in range(numbers.ndim)])
+        return known, self.make_constant(np.rint(numbers / steps).astype(np.int8), value, known)
 
     def _quantize_bias(
         self,

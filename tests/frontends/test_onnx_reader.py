@@ -415,7 +415,10 @@ def test_calls_of_functions_have_the_defaults_of_these() -> None:
         net (float[3] x, bool c) => (float[3] y, float[3] z) {
             u = own.G(x)
             v = own.F <alpha = 0.5> (u)
-            y = If (c) <then_branch = yes () => (float[3] a) { a = own.F(v) }, else_branch = no () => (float[3] b) { b = Neg(v) }>
+            y = If (c) <
+                then_branch = yes () => (float[3] a) { a = own.F(v) },
+                else_branch = no () => (float[3] b) { b = Neg(v) }
+            >
             z = own.F(y)
         }
         <opset_import: ["": 18], domain: "own">

@@ -14,6 +14,7 @@ import pytest
 from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.engine.base.quantization import read_quantization
 from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.passes.grids import find_grids_of_channels
 from nnrewrite.frontends import tflite_reader
 from nnrewrite.verify import Interpreter
 from nnrewrite.verify.interpreter import Kernels
@@ -186,6 +187,39 @@ def test_a_channel_of_next_to_no_weights_computes_with_codes(interpreter: Interp
     model.nodes[place].input[2] = "conv_br"
     model.nodes.insert(place, helper.make_node("DequantizeLinear", ["conv_bq", "conv_bs"], ["conv_br"], axis=0))
     check(model, {"CONV_2D"}, interpreter)
+
+
+@pytest.mark.parametrize("name", ["conv", "depthwise", "product"])
+def test_weights_that_were_rounded_to_grids_are_codes_though_no_form_says_so(
+    name: str, interpreter: Interpreter
+) -> None:
+    """As the Model Compression Toolkit writes them, down to the code -128."""
+    model = Model("i8")
+    model.layer(name, relu=True)
+    codes, scales = model.constants[f"{name}_w"], model.constants[f"{name}_ws"]
+    codes.flat[np.argmin(codes)] = -128
+    axis = LAYERS[name][4]
+    model.constants[f"{name}_wr"] = codes * scales.reshape([-1 if i == axis else 1 for i in range(codes.ndim)])
+    model.nodes = [node for node in model.nodes if f"{name}_wr" not in node.output]
+    check(model, {LAYERS[name][5]}, interpreter)
+
+
+def test_codes_of_weights_stay_where_a_normalization_is_a_factor_of_each_channel(interpreter: Interpreter) -> None:
+    """As Brevitas writes its layers."""
+    model = Model("i8")
+    model.layer("conv", relu=True)
+    relu = next(place for place, node in enumerate(model.nodes) if node.op_type == "Relu")
+    random = np.random.default_rng(1)
+    statistics = {f"n{i}": random.uniform(0.4, 1.6, 4).astype(np.float32) for i in range(4)}
+    statistics["n0"][1] *= -1
+    model.constants |= statistics
+    model.nodes.insert(relu, helper.make_node("BatchNormalization", ["conv_t", *statistics], ["normal"]))
+    model.nodes[relu + 1].input[0] = "normal"
+    check(model, {"CONV_2D"}, interpreter)
+
+
+def test_weights_that_lie_on_no_grid_stay_real() -> None:
+    assert find_grids_of_channels(np.random.default_rng(2).normal(size=(4, 40)).astype(np.float32), 0) is None
 
 
 def test_quotients_are_real_as_their_kernel_for_codes_is_slow(interpreter: Interpreter) -> None:
