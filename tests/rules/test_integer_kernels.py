@@ -16,7 +16,7 @@ from nnrewrite.engine.base.quantization import read_quantization
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.grids import find_grids_of_channels
 from nnrewrite.frontends import tflite_reader
-from nnrewrite.verify import Interpreter
+from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 
 TYPES = {"i8": np.int8, "u8": np.uint8, "i16": np.int16}
@@ -220,6 +220,34 @@ def test_codes_of_weights_stay_where_a_normalization_is_a_factor_of_each_channel
 
 def test_weights_that_lie_on_no_grid_stay_real() -> None:
     assert find_grids_of_channels(np.random.default_rng(2).normal(size=(4, 40)).astype(np.float32), 0) is None
+
+
+@pytest.mark.parametrize("kind", [onnx.TensorProto.UINT16, onnx.TensorProto.INT16, onnx.TensorProto.UINT4])
+def test_codes_without_kernels_are_numbers_rounded_at_once(kind: int, interpreter: Interpreter) -> None:
+    """As AIMET writes activations of 16 bits off the middle; TensorFlow Lite Micro has no kernel for that either."""
+    scale, zero = (0.25, 7) if kind == onnx.TensorProto.UINT4 else (0.0003, 9000)
+    form = ["s", "z"]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", *form], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", *form], ["r"]),
+        helper.make_node("Elu", ["r"], ["e"]),
+        helper.make_node("QuantizeLinear", ["e", *form], ["p"]),
+        helper.make_node("DequantizeLinear", ["p", *form], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 9]) for name in "xy"]
+    constants = [
+        helper.make_tensor("s", onnx.TensorProto.FLOAT, [], [scale]),
+        helper.make_tensor("z", kind, [], [zero]),
+    ]
+    graph = helper.make_graph(nodes, "m", ends[:1], ends[1:], constants)
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+    made = nnrewrite.rewrite(data, to="tflite")
+    assert Counter(made.report.target_operators) == {"FAKE_QUANT": 2, "ELU": 1}
+    for one in (made, nnrewrite.rewrite(data, to="tflite", target="tflm")):
+        assert isinstance(one.encoded, Encoded)
+        assert compare_models(data, one.encoded.encode()).passed
+    assert "FAKE_QUANT" not in one.report.target_operators
+    assert sum(Counter(one.report.target_operators).values()) == 13
 
 
 def test_quotients_are_real_as_their_kernel_for_codes_is_slow(interpreter: Interpreter) -> None:
