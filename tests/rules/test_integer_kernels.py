@@ -250,6 +250,31 @@ def test_codes_without_kernels_are_numbers_rounded_at_once(kind: int, interprete
     assert sum(Counter(one.report.target_operators).values()) == 13
 
 
+def test_weights_that_are_turned_with_their_channels_compute_with_codes(interpreter: Interpreter) -> None:
+    """As PyTorch's linear layers hold them."""
+    model = Model("i8")
+    model.layer("product", relu=False)
+    model.constants["product_w"] = model.constants["product_w"].T.copy()
+    place = next(place for place, node in enumerate(model.nodes) if node.op_type == "MatMul")
+    model.nodes[place - 1].attribute[0].i = 0
+    model.nodes[place].input[1] = "turned"
+    model.nodes.insert(place, helper.make_node("Transpose", ["product_wr"], ["turned"], perm=[1, 0]))
+    check(model, {"FULLY_CONNECTED"}, interpreter)
+
+
+def test_codes_of_few_bits_are_cut_off_on_the_side_where_their_type_goes_on() -> None:
+    """As Brevitas writes activations of 4 bits."""
+    model = Model("u8")
+    model.read("x", (2, 3))
+    clip = helper.make_node("Clip", ["x_q", "least", "most"], ["clipped"])
+    model.nodes.insert(1, clip)
+    model.nodes[2].input[0] = "clipped"
+    model.outputs["x_r"] = 0.0123
+    model.constants |= {"least": np.uint8(0), "most": np.uint8(15)}
+    made = nnrewrite.rewrite(model.serialize(), to="tflite")
+    assert Counter(made.report.target_operators) == {"QUANTIZE": 1, "MINIMUM": 1, "DEQUANTIZE": 1}
+
+
 def test_quotients_are_real_as_their_kernel_for_codes_is_slow(interpreter: Interpreter) -> None:
     model = Model("i8")
     model.pair("Div")
