@@ -6,6 +6,7 @@ No runtime has kernels for them: the formulas are those of the packages qonnx 1.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import nnrewrite
@@ -19,11 +20,11 @@ from nnrewrite.verify import Interpreter
 
 Array = npt.NDArray[Any]
 QONNX, TOOLKIT = "qonnx.custom_op.general", "mct_quantizers"
-ROUNDINGS = {"ROUND": np.round, "round": np.round, "FLOOR": np.floor, "CEIL": np.ceil}
+ROUNDINGS: dict[str, Any] = {"ROUND": np.round, "round": np.round, "FLOOR": np.floor, "CEIL": np.ceil}
 X = np.random.default_rng(7).normal(scale=2, size=(2, 3, 4, 4)).astype(np.float32)
 
 
-def make(nodes: list[onnx.NodeProto], constants: dict[str, Array]) -> bytes:
+def make(nodes: list[onnx.NodeProto], constants: Mapping[str, Any]) -> bytes:
     ends = [helper.make_tensor_value_info("x", 1, X.shape), helper.make_empty_tensor_value_info("y")]
     graph = helper.make_graph(nodes, "m", ends[:1], ends[1:])
     graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a, np.float32), n) for n, a in constants.items())
@@ -50,8 +51,9 @@ def ends_of(bits: int, signed: int, narrow: int) -> tuple[int, int]:
     return 0, (1 << bits) - 1 - narrow
 
 
-def quantize(x: Array, s: Array, z: float, bits: int, signed: int, narrow: int, mode: str) -> Array:
-    return (ROUNDINGS[mode](np.clip(x / s + z, *ends_of(bits, signed, narrow))) - z) * s
+def quantize(x: Array, s: Any, z: float, bits: int, signed: int, narrow: int, mode: str) -> Array:
+    rounded: Array = (ROUNDINGS[mode](np.clip(x / s + z, *ends_of(bits, signed, narrow))) - z) * s
+    return rounded
 
 
 @pytest.mark.parametrize("name", ["Quant", "IntQuant"])
@@ -71,8 +73,8 @@ def quantize(x: Array, s: Array, z: float, bits: int, signed: int, narrow: int, 
 def test_numbers_are_rounded_to_a_grid(
     name: str, bits: int, signed: int, narrow: int, zero: int, mode: str, channels: bool, interpreter: Interpreter
 ) -> None:
-    s = np.float32([[[0.031]], [[0.27]], [[0.0123]]]) if channels else np.float32(0.017)
-    options = {"signed": signed, "narrow": narrow, "rounding_mode": mode}
+    s: Any = np.array([[[0.031]], [[0.27]], [[0.0123]]], np.float32) if channels else np.float32(0.017)
+    options: dict[str, Any] = {"signed": signed, "narrow": narrow, "rounding_mode": mode}
     data = make(
         [helper.make_node(name, ["x", "s", "z", "b"], ["y"], domain=QONNX, **options)],
         {"s": s, "z": np.float32(zero), "b": np.float32(bits)},
@@ -122,7 +124,7 @@ def test_activations_are_rounded_up_to_a_threshold(name: str, bits: int, signed:
 @pytest.mark.parametrize("name", ["WeightsPOTQuantizer", "WeightsSymmetricQuantizer"])
 def test_weights_are_rounded_up_to_a_threshold_for_each_channel(name: str, interpreter: Interpreter) -> None:
     options: dict[str, Any] = {"signed": 1, "num_bits": 8, "per_channel": 1, "channel_axis": 1, "mctq_version": "1.7.0"}
-    thresholds = np.float32([1.5, 2.5, 0.7])
+    thresholds = np.array([1.5, 2.5, 0.7], np.float32)
     nodes = [
         helper.make_node(name, ["w", "t"], ["r"], domain=TOOLKIT, **options),
         helper.make_node("Mul", ["x", "r"], ["y"]),
@@ -132,7 +134,7 @@ def test_weights_are_rounded_up_to_a_threshold_for_each_channel(name: str, inter
 
 
 def test_another_rounding_is_refused_by_its_name() -> None:
-    options = {"signed": 1, "narrow": 0, "rounding_mode": "HALF_UP"}
+    options: dict[str, Any] = {"signed": 1, "narrow": 0, "rounding_mode": "HALF_UP"}
     given = {"s": np.float32(0.5), "z": np.float32(0), "b": np.float32(8)}
     data = make([helper.make_node("Quant", ["x", "s", "z", "b"], ["y"], domain=QONNX, **options)], given)
     with pytest.raises(UnsupportedError, match="it rounds by HALF_UP"):
