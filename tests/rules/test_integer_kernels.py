@@ -262,6 +262,29 @@ def test_weights_that_are_turned_with_their_channels_compute_with_codes(interpre
     check(model, {"FULLY_CONNECTED"}, interpreter)
 
 
+def test_activations_with_a_grid_for_each_channel_compute_with_codes(interpreter: Interpreter) -> None:
+    """As NNCF writes what goes into depthwise convolutions, up to the upper end of the activation before."""
+    model = Model("u8")
+    model.layer("conv", relu=False)
+    model.layer("depthwise", relu=True)
+    scales = np.array([0.0231, 0.0117, 0.0203, 0.0008], np.float32)
+    zeros = np.zeros(4, np.uint8)
+    model.constants |= {"steps": scales, "zeros": zeros, "least": np.float32(0), "most": np.float32(6)}
+    first = next(place for place, node in enumerate(model.nodes) if "conv_y_q" in node.output)
+    clip = helper.make_node("Clip", ["conv_y", "least", "most"], ["clipped"])
+    pair = [
+        helper.make_node("QuantizeLinear", ["clipped", "steps", "zeros"], ["conv_y_q"], axis=1),
+        helper.make_node("DequantizeLinear", ["conv_y_q", "steps", "zeros"], ["between"], axis=1),
+    ]
+    model.nodes[first : first + 2] = [clip, *pair]
+    del model.outputs["conv_y_r"]
+    layer = next(place for place, node in enumerate(model.nodes) if list(node.output) == ["depthwise_t"])
+    model.nodes[layer].input[0] = "between"
+    model.nodes = [node for node in model.nodes if not node.output[0].startswith("depthwise_x")]
+    del model.inputs["depthwise_x"]
+    check(model, {"CONV_2D", "DEPTHWISE_CONV_2D"}, interpreter)
+
+
 def test_codes_of_few_bits_are_cut_off_on_the_side_where_their_type_goes_on() -> None:
     """As Brevitas writes activations of 4 bits."""
     model = Model("u8")
