@@ -26,7 +26,7 @@ from ..engine.dialects.symbols import UNNAMED
 from .external_data import TensorFiles
 from .file_kinds import explain_kind
 from .mapping import load
-from .onnx_graphs import OVERRIDABLE, are_lists_short, fix_defaults, list_defaults, list_nodes
+from .onnx_graphs import OVERRIDABLE, are_lists_short, fix_defaults, list_bodies, list_defaults, list_nodes
 from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline_model
 
@@ -77,6 +77,7 @@ def read(
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
             _match_opsets(proto)
+            _give_function_defaults(proto)
             dialect = catalogue.find_dialect("onnx")
             inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
             model = _infer(inlined, name, dialect)
@@ -160,6 +161,19 @@ def _match_opsets(proto: onnx.ModelProto) -> None:
             forms = ([find_schema(name, at, entry.domain) for at in (entry.version, wanted)] for name in called)
             if all(was and now and was.since_version == now.since_version for was, now in forms):
                 entry.version = wanted
+
+
+def _give_function_defaults(proto: onnx.ModelProto) -> None:
+    """Let calls of functions say what these have by default: the inliner of onnx leaves such attributes out."""
+    defaults = {(one.domain, one.name, one.overload): one.attribute_proto for one in proto.functions}
+    if not any(defaults.values()):
+        return
+    for nodes in (proto.graph.node, *(function.node for function in proto.functions)):
+        for outer in nodes:
+            for node in (outer, *(inner for body in list_bodies(outer) for inner in list_nodes(body))):
+                said = {attribute.name for attribute in node.attribute}
+                own = defaults.get((node.domain, node.op_type, node.overload), ())
+                node.attribute.extend(one for one in own if one.name not in said)
 
 
 def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:

@@ -23,7 +23,7 @@ from .categories import list_categories
 #: the trait of operators that `activation` names an option of
 _ACTIVATED = "output_activation"
 #: facts that change no rule and have tests of their own: by which constants are computed, and what grids kernels take
-_BESIDE_RULES = frozenset({"computes", "between", "step_ratio"})
+_BESIDE_RULES = frozenset({"computes", "between", "step_ratio", "unbounded"})
 _WORD = re.compile(r"\b[A-Za-z_][\w.]*")
 
 

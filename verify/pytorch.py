@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import importlib.util
 import io
+import logging
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +20,9 @@ from ..engine.base.errors import VerificationError
 from .frames import Array
 from .interpreter import InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor, locate
 from .time_limit import TIME_LIMIT, end_thread, run_limited
+
+#: modules that add operators to torch when they are imported: those of quantized programs, and of images
+_REGISTERING = ("torch.ao.quantization.fx._decomposed", "torchao", "torchvision")
 
 
 @dataclass(slots=True, eq=False)
@@ -72,11 +79,10 @@ class PyTorch:
     def _load(self, model: Source) -> _Program:
         key = locate(model)
         if key not in self._loaded:
-            import torch
 
             def load() -> _Program:
                 with warnings.catch_warnings(action="ignore"):
-                    return _Program(torch.export.load(io.BytesIO(key) if isinstance(key, bytes) else key))
+                    return _Program(_load_program(key))
 
             try:
                 self._loaded[key] = run_limited(load, self.seconds, end_thread)
@@ -85,6 +91,53 @@ class PyTorch:
             except Exception as error:  # of any kind, as classes of others load what they saved
                 raise InterpreterError(f"torch cannot load the program: {_format_error(error)}") from error
         return self._loaded[key]
+
+
+def _load_program(source: str | bytes) -> Any:
+    """A saved program; where torch knows not all of its operators, those that installed packages add are registered.
+
+    torch writes to its log what is wrong, and raises an error that says to look there: this one raises what it wrote.
+    """
+    import torch
+
+    log, told = logging.getLogger("torch.export"), _Errors()
+    before = log.propagate, log.handlers
+    log.propagate, log.handlers = False, [told]
+    try:
+        try:
+            return torch.export.load(io.BytesIO(source) if isinstance(source, bytes) else source)
+        except Exception as error:
+            if not _register_operators():
+                raise told.found or error from error
+        told.found = None
+        try:
+            return torch.export.load(io.BytesIO(source) if isinstance(source, bytes) else source)
+        except Exception as error:
+            raise told.found or error from error
+    finally:
+        log.propagate, log.handlers = before
+
+
+class _Errors(logging.Handler):
+    """A log that keeps what the last error told of began with."""
+
+    found: BaseException | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            error = record.exc_info[1]
+            while error is not None and (earlier := error.__cause__ or error.__context__) is not None:
+                error = earlier
+            self.found = error
+
+
+def _register_operators() -> bool:
+    """Import what adds operators to torch; whether there was any such."""
+    found = [name for name in _REGISTERING if name not in sys.modules and importlib.util.find_spec(name) is not None]
+    for name in found:
+        with contextlib.suppress(Exception):  # a package for another torch is as good as none
+            importlib.import_module(name)
+    return bool(found)
 
 
 class _Program:

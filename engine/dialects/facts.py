@@ -266,6 +266,7 @@ class OperatorFacts:
         "`same`: kernels take the codes of operands as if these were on the result's grid; `own`: each value has one of"
         " its own; or by element type the scale and zero point that the result always has",
     ] = None
+    unbounded: Annotated[bool, "Whether results may lie beyond that grid, where kernels cut them off"] = False
     coded: Annotated[
         Mapping[str, Any],
         "Options that have these values where it computes with codes that rules have not made",

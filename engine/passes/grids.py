@@ -24,6 +24,8 @@ from ..dialects.operators import Dialect
 
 #: constants of fewer codes are real numbers where no kernel takes their codes
 _FEW = 1024
+#: numbers of a channel that tell whether a step comes into question, and what they may be off by, as a part of it
+_SAMPLE, _EXACT = 32, 1e-4
 #: the trait of operators whose results have the elements of an operand, and a number beside them
 PADS = "pads"
 
@@ -51,6 +53,27 @@ def find_exact_grid(numbers: npt.NDArray[Any], dtype: ir.DataType) -> Quantizati
     if not scale:
         return None
     return Quantization(np.array([scale], np.float32), np.array([0 if dtype.is_signed() else codes // 2], np.int64))
+
+
+def find_grids_of_channels(numbers: npt.NDArray[Any], axis: int) -> Quantization | None:
+    """The centred grids of 8-bit codes on which the numbers of all channels along an axis lie as they are, the coarsest
+    for each; None where those of a channel lie on none. A few numbers of each say which steps come into question."""
+    if numbers.dtype != np.float32 or not numbers.size or axis >= numbers.ndim or not np.isfinite(numbers).all():
+        return None
+    rows = np.moveaxis(numbers, axis, 0).reshape(numbers.shape[axis], -1)
+    largest = np.abs(rows).max(axis=1).astype(np.float64)
+    if not largest.any() or largest[largest > 0].min() < 2.0**-100:
+        return None
+    scale = np.where(largest > 0, 0.0, largest.max())
+    for code in range(1, 129):
+        (left,) = np.nonzero((scale == 0) & (rows.max(axis=1) < largest) if code == 128 else scale == 0)
+        for part in (rows[:, :_SAMPLE], rows):
+            steps = part[left] * (code / largest[left])[:, np.newaxis]
+            left = left[(np.abs(steps - np.rint(steps)) <= _EXACT).all(axis=1)]
+        scale[left] = largest[left] / code
+        if scale.all():
+            return Quantization(scale.astype(np.float32), np.zeros(scale.size, np.int64), axis)
+    return None
 
 
 def write_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:

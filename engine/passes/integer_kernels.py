@@ -26,7 +26,7 @@ from ..rewrite.edits import remove_unused
 from .base import Module, Visit
 from .code_types import unify_types
 from .coded_graph import CodedGraph, are_alike, find_producer, is_allowed, is_real
-from .grids import find_exact_grid, note_grid, round_to_grid, write_grids
+from .grids import find_exact_grid, find_grids_of_channels, note_grid, round_to_grid, write_grids
 from .moved_codes import hoist, lift, sink_dequantize
 from .quantize_dequantize import CODES, HYBRID, MATCHED
 
@@ -152,6 +152,8 @@ class _Kernels(CodedGraph):
             value = node.inputs[position]
             form = find_producer(value)
             known, codes = (None, None) if form is None else self._read(form, spec.facts.rounding is None)
+            if known is None and value is not None and position in weights and dtype != ir.DataType.UINT8:
+                known, codes = self._encode_weights(value, weights[position])
             if known is None and value is not None:
                 known, codes = self._encode(value, wanted[0] if one_grid else None, dtype)
             if known is None or codes is None or codes.dtype is None:
@@ -161,6 +163,8 @@ class _Kernels(CodedGraph):
             if not is_allowed(spec, position, codes.dtype):
                 return None
             found[position], grids[position] = codes, known
+        if fixed and not all(_can_stand_for(own[0], one, dtype, spec.facts.unbounded) for one in wanted):
+            return None
         if not grids or not _are_steps_in_range(own, grids.values(), spec.facts.step_ratio.get(named)):
             return None
         if spec.facts.rounding is not None and (plan := self._plan_average(node, data[0], wanted[0])) is not None:
@@ -214,6 +218,16 @@ class _Kernels(CodedGraph):
             return None, None
         return known, self.make_constant(round_to_grid(numbers, known, dtype), value, known)
 
+    def _encode_weights(self, value: ir.Value, axis: int) -> tuple[Quantization | None, ir.Value | None]:
+        """Codes of constant weights that lie on a grid as they are, one for each channel: as exporters leave those
+        that they have rounded, and what a factor for each channel makes of codes."""
+        numbers = read_initializer(value)
+        known = None if numbers is None else find_grids_of_channels(numbers, axis)
+        if numbers is None or known is None:
+            return None, None
+        steps = known.scale.astype(np.float64).reshape([-1 if i == axis else 1 for i in range(numbers.ndim)])
+        return known, self.make_constant(np.rint(numbers / steps).astype(np.int8), value, known)
+
     def _quantize_bias(
         self,
         spec: OperatorSpec,
@@ -265,6 +279,18 @@ def _are_steps_in_range(
     steps = [float(step) for one in operands for step in one.scale.flat]
     coarse = all(max(steps) <= step_ratio * float(one.scale.min()) for one in results)
     return coarse and min(steps) >= 2 * max(steps) * float(np.finfo(np.float32).tiny)
+
+
+def _can_stand_for(own: Quantization, asked: Quantization, dtype: ir.DataType, unbounded: bool) -> bool:
+    """Whether codes on the grid that a kernel always writes are within a step of those that are asked for: where it is
+    less than twice as coarse, and holds what is asked for if results may lie beyond it."""
+    if float(own.scale[0]) >= 2 * float(asked.scale.min()):
+        return False
+    extremes = np.array([dtype.min, dtype.max], np.float64)
+    least, largest = ((extremes - own.zero_point[0]) * float(own.scale[0])).tolist()
+    held = (extremes[:, None] - asked.zero_point) * asked.scale.astype(np.float64)
+    step = float(own.scale[0])
+    return not unbounded or bool(held.min() >= least - step and held.max() <= largest + step)
 
 
 def _are_near(one: Quantization, other: Quantization) -> bool:

@@ -408,6 +408,29 @@ def test_numbers_that_no_extent_and_no_tensor_has_are_refused() -> None:
         assert said in f"{caught.value}"
 
 
+def test_calls_of_functions_have_the_defaults_of_these() -> None:
+    """Also within functions and branches, and nothing that a call says is replaced."""
+    text = """
+        <ir_version: 9, opset_import: ["": 18, "own": 1]>
+        net (float[3] x, bool c) => (float[3] y, float[3] z) {
+            u = own.G(x)
+            v = own.F <alpha = 0.5> (u)
+            y = If (c) <
+                then_branch = yes () => (float[3] a) { a = own.F(v) },
+                else_branch = no () => (float[3] b) { b = Neg(v) }
+            >
+            z = own.F(y)
+        }
+        <opset_import: ["": 18], domain: "own">
+        F <alpha: float = 0.125> (x) => (y) { y = LeakyRelu <alpha: float = @alpha> (x) }
+        <opset_import: ["": 18, "own": 1], domain: "own">
+        G (x) => (y) { y = own.F(x) }
+    """
+    found = read(onnx.parser.parse_model(text).SerializeToString(), CATALOGUE)
+    slopes = [node.attributes.get_float("alpha") for node in found.graph.all_nodes() if node.op_type == "LeakyRelu"]
+    assert slopes == [0.125, 0.5, 0.125, 0.125]
+
+
 def _read_text(opsets: str, declared: str, body: str) -> None:
     text = f"<ir_version: 8, opset_import: [{opsets}]> net (float[3] x) => ({declared} y) {{ {body} }}"
     read(onnx.parser.parse_model(text).SerializeToString(), CATALOGUE)

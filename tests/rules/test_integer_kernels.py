@@ -14,8 +14,9 @@ import pytest
 from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.engine.base.quantization import read_quantization
 from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.passes.grids import find_grids_of_channels
 from nnrewrite.frontends import tflite_reader
-from nnrewrite.verify import Interpreter
+from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 
 TYPES = {"i8": np.int8, "u8": np.uint8, "i16": np.int16}
@@ -120,8 +121,9 @@ class Model:
         return onnx.shape_inference.infer_shapes(model).SerializeToString()
 
 
-def check(model: Model, kernels: set[str], interpreter: Interpreter) -> None:
-    """All outputs are at most a step apart, and nothing but the ends computes with real numbers."""
+def check(model: Model, kernels: set[str], interpreter: Interpreter, reach: float = 1.5, inner: int = 0) -> None:
+    """All outputs are at most a step apart, and nothing but the ends and `inner` operators computes with real numbers;
+    inputs are up to `reach`."""
     import onnxruntime
 
     data = model.serialize()
@@ -130,7 +132,7 @@ def check(model: Model, kernels: set[str], interpreter: Interpreter) -> None:
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     random = np.random.default_rng(5)
-    feeds = {name: random.uniform(-1.5, 1.5, shape).astype(np.float32) for name, shape in model.inputs.items()}
+    feeds = {name: random.uniform(-reach, reach, shape).astype(np.float32) for name, shape in model.inputs.items()}
     wanted = session.run(None, feeds)
     made = nnrewrite.rewrite(data, to="tflite")
     assert isinstance(made.encoded, Encoded)
@@ -139,7 +141,7 @@ def check(model: Model, kernels: set[str], interpreter: Interpreter) -> None:
         assert a.shape == b.shape, name
         assert np.abs(a - b).max() <= step * 1.01, name
     operators = Counter(made.report.target_operators)
-    assert operators["DEQUANTIZE"] == len(model.outputs)
+    assert operators["DEQUANTIZE"] == len(model.outputs) + inner
     assert set(operators) >= kernels
     assert set(operators) - kernels <= {"QUANTIZE", "DEQUANTIZE", "TRANSPOSE", "RESHAPE", "EXPAND_DIMS", "SQUEEZE"}
 
@@ -187,6 +189,115 @@ def test_a_channel_of_next_to_no_weights_computes_with_codes(interpreter: Interp
     check(model, {"CONV_2D"}, interpreter)
 
 
+@pytest.mark.parametrize("name", ["conv", "depthwise", "product"])
+def test_weights_that_were_rounded_to_grids_are_codes_though_no_form_says_so(
+    name: str, interpreter: Interpreter
+) -> None:
+    """As the Model Compression Toolkit writes them, down to the code -128."""
+    model = Model("i8")
+    model.layer(name, relu=True)
+    codes, scales = model.constants[f"{name}_w"], model.constants[f"{name}_ws"]
+    codes.flat[np.argmin(codes)] = -128
+    axis = LAYERS[name][4]
+    model.constants[f"{name}_wr"] = codes * scales.reshape([-1 if i == axis else 1 for i in range(codes.ndim)])
+    model.nodes = [node for node in model.nodes if f"{name}_wr" not in node.output]
+    check(model, {LAYERS[name][5]}, interpreter)
+
+
+def test_codes_of_weights_stay_where_a_normalization_is_a_factor_of_each_channel(interpreter: Interpreter) -> None:
+    """As Brevitas writes its layers."""
+    model = Model("i8")
+    model.layer("conv", relu=True)
+    relu = next(place for place, node in enumerate(model.nodes) if node.op_type == "Relu")
+    random = np.random.default_rng(1)
+    statistics = {f"n{i}": random.uniform(0.4, 1.6, 4).astype(np.float32) for i in range(4)}
+    statistics["n0"][1] *= -1
+    model.constants |= statistics
+    model.nodes.insert(relu, helper.make_node("BatchNormalization", ["conv_t", *statistics], ["normal"]))
+    model.nodes[relu + 1].input[0] = "normal"
+    check(model, {"CONV_2D"}, interpreter)
+
+
+def test_weights_that_lie_on_no_grid_stay_real() -> None:
+    assert find_grids_of_channels(np.random.default_rng(2).normal(size=(4, 40)).astype(np.float32), 0) is None
+
+
+@pytest.mark.parametrize("kind", [onnx.TensorProto.UINT16, onnx.TensorProto.INT16, onnx.TensorProto.UINT4])
+def test_codes_without_kernels_are_numbers_rounded_at_once(kind: int, interpreter: Interpreter) -> None:
+    """As AIMET writes activations of 16 bits off the middle; TensorFlow Lite Micro has no kernel for that either."""
+    scale, zero = (0.25, 7) if kind == onnx.TensorProto.UINT4 else (0.0003, 9000)
+    form = ["s", "z"]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", *form], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", *form], ["r"]),
+        helper.make_node("Elu", ["r"], ["e"]),
+        helper.make_node("QuantizeLinear", ["e", *form], ["p"]),
+        helper.make_node("DequantizeLinear", ["p", *form], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 9]) for name in "xy"]
+    constants = [
+        helper.make_tensor("s", onnx.TensorProto.FLOAT, [], [scale]),
+        helper.make_tensor("z", kind, [], [zero]),
+    ]
+    graph = helper.make_graph(nodes, "m", ends[:1], ends[1:], constants)
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+    made = nnrewrite.rewrite(data, to="tflite")
+    assert Counter(made.report.target_operators) == {"FAKE_QUANT": 2, "ELU": 1}
+    for one in (made, nnrewrite.rewrite(data, to="tflite", target="tflm")):
+        assert isinstance(one.encoded, Encoded)
+        assert compare_models(data, one.encoded.encode()).passed
+    assert "FAKE_QUANT" not in one.report.target_operators
+    assert sum(Counter(one.report.target_operators).values()) == 13
+
+
+def test_weights_that_are_turned_with_their_channels_compute_with_codes(interpreter: Interpreter) -> None:
+    """As PyTorch's linear layers hold them."""
+    model = Model("i8")
+    model.layer("product", relu=False)
+    model.constants["product_w"] = model.constants["product_w"].T.copy()
+    place = next(place for place, node in enumerate(model.nodes) if node.op_type == "MatMul")
+    model.nodes[place - 1].attribute[0].i = 0
+    model.nodes[place].input[1] = "turned"
+    model.nodes.insert(place, helper.make_node("Transpose", ["product_wr"], ["turned"], perm=[1, 0]))
+    check(model, {"FULLY_CONNECTED"}, interpreter)
+
+
+def test_activations_with_a_grid_for_each_channel_compute_with_codes(interpreter: Interpreter) -> None:
+    """As NNCF writes what goes into depthwise convolutions, up to the upper end of the activation before."""
+    model = Model("u8")
+    model.layer("conv", relu=False)
+    model.layer("depthwise", relu=True)
+    scales = np.array([0.0231, 0.0117, 0.0203, 0.0008], np.float32)
+    zeros = np.zeros(4, np.uint8)
+    model.constants |= {"steps": scales, "zeros": zeros, "least": np.float32(0), "most": np.float32(6)}
+    first = next(place for place, node in enumerate(model.nodes) if "conv_y_q" in node.output)
+    clip = helper.make_node("Clip", ["conv_y", "least", "most"], ["clipped"])
+    pair = [
+        helper.make_node("QuantizeLinear", ["clipped", "steps", "zeros"], ["conv_y_q"], axis=1),
+        helper.make_node("DequantizeLinear", ["conv_y_q", "steps", "zeros"], ["between"], axis=1),
+    ]
+    model.nodes[first : first + 2] = [clip, *pair]
+    del model.outputs["conv_y_r"]
+    layer = next(place for place, node in enumerate(model.nodes) if list(node.output) == ["depthwise_t"])
+    model.nodes[layer].input[0] = "between"
+    model.nodes = [node for node in model.nodes if not node.output[0].startswith("depthwise_x")]
+    del model.inputs["depthwise_x"]
+    check(model, {"CONV_2D", "DEPTHWISE_CONV_2D"}, interpreter)
+
+
+def test_codes_of_few_bits_are_cut_off_on_the_side_where_their_type_goes_on() -> None:
+    """As Brevitas writes activations of 4 bits."""
+    model = Model("u8")
+    model.read("x", (2, 3))
+    clip = helper.make_node("Clip", ["x_q", "least", "most"], ["clipped"])
+    model.nodes.insert(1, clip)
+    model.nodes[2].input[0] = "clipped"
+    model.outputs["x_r"] = 0.0123
+    model.constants |= {"least": np.uint8(0), "most": np.uint8(15)}
+    made = nnrewrite.rewrite(model.serialize(), to="tflite")
+    assert Counter(made.report.target_operators) == {"QUANTIZE": 1, "MINIMUM": 1, "DEQUANTIZE": 1}
+
+
 def test_quotients_are_real_as_their_kernel_for_codes_is_slow(interpreter: Interpreter) -> None:
     model = Model("i8")
     model.pair("Div")
@@ -217,6 +328,26 @@ def test_softmax_of_codes_of_16_bits_is_real_where_their_differences_overflow() 
     model.quantize("y", 0.0061)
     made = nnrewrite.rewrite(model.serialize(), to="tflite")
     assert Counter(made.report.target_operators) == {"QUANTIZE": 2, "DEQUANTIZE": 2, "SOFTMAX": 1}
+
+
+@pytest.mark.parametrize(
+    ("operator", "scale", "zero", "reach"),
+    [
+        ("LogSoftmax", 0.007, 127, 1.5),
+        ("LogSoftmax", 0.12, 127, 25.0),
+        ("Softmax", 0.0015, -128, 0.2),
+        ("Tanh", 0.002, 0, 0.2),
+    ],
+)
+def test_results_are_real_where_the_grid_that_a_kernel_writes_is_coarse_or_ends_too_early(
+    operator: str, scale: float, zero: int, reach: float, interpreter: Interpreter
+) -> None:
+    """Logarithms of softmax are written in sixteenths down to -16, whatever steps are asked for."""
+    model = Model("i8")
+    model.nodes.append(helper.make_node(operator, [model.read("x", (3, 7), reach / 100)], ["y"]))
+    model.quantize("y", scale)
+    model.constants["y_z"] = np.int8(zero)
+    check(model, {operator.upper().replace("LOGS", "LOG_S"), "QUANTIZE", "DEQUANTIZE"}, interpreter, reach, inner=1)
 
 
 def test_codes_are_signed_where_weights_are_and_one_scale_names_the_first_axis(catalogue: Catalogue) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +154,40 @@ def test_inputs_that_a_program_asserts_are_those_of_its_example() -> None:
     model = nnrewrite.convert(export(make_module(lambda x: x - 5), torch.full((2, 3), 6.0))).SerializeToString()
     found = compare_models(program, model)
     assert found.passed and found.comparisons[0].low == 1.0
+
+
+LOADS = """
+import sys, nnrewrite
+from nnrewrite.verify.pytorch import PyTorch
+try:
+    PyTorch().describe(sys.argv[1])
+    print("loaded")
+except nnrewrite.RewriteError as error:
+    print(error)
+"""
+
+
+@needs_torch
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [(False, "loaded\n"), (True, "torch cannot load the program: We failed to resolve torch.ops.own.f")],
+)
+def test_operators_that_come_with_torch_are_known_and_others_are_named(own: bool, said: str, tmp_path: Path) -> None:
+    """In another process, where nobody has registered them yet, and without a word beside the message."""
+    import torch
+    import torch.ao.quantization.fx._decomposed  # which registers those of quantized programs
+
+    torch.library.custom_op("own::f", lambda x: x + 0.0, mutates_args=(), schema="(Tensor x) -> Tensor").register_fake(
+        torch.empty_like
+    )
+    codes = torch.ops.quantized_decomposed.quantize_per_tensor.default
+    module = make_module(lambda x: torch.ops.own.f(x) if own else codes(x, 0.5, 0, -128, 127, torch.int8))
+    torch.export.save(export(module, torch.ones(2)), tmp_path / "m.pt2")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS, tmp_path / "m.pt2"], capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout.startswith(said) and not done.stderr
 
 
 @needs_torch
