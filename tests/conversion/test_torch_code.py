@@ -328,6 +328,23 @@ CASES: dict[str, Case] = {
     "function_without_a_rule": one("SoftmaxCrossEntropyLoss", [2, 3], whole("labels", [1, 0])),
     "flat_from_the_end": one("Flatten", [2, 3, 4], axis=-3),
     "turned_sequences": one("ReverseSequence", [4, 2, 3], whole("n", [3, 4]), batch_axis=1, time_axis=0),
+    "turned_whole": one("ReverseSequence", [4, 2, 3], whole("n", [4, 4]), batch_axis=1, time_axis=0),
+    "cut_forwards_and_backwards": one(
+        "Slice",
+        [4, 5],
+        *(whole(*pair) for pair in zip("seap", ([1, -2], [1 << 30, -4], [0, 1], [1, -1]), strict=True)),
+    ),
+    "cut_backwards_along_an_axis_of_any_extent": (
+        [
+            oh.make_node("NonZero", ["x"], ["i"]),
+            oh.make_node("Slice", ["i", "s", "e", "a", "p"], ["j"]),
+            oh.make_node("Slice", ["i", "t", "o", "a", "q"], ["k"]),
+            oh.make_node("Concat", ["j", "k"], ["l"], axis=1),
+            oh.make_node("Cast", ["l"], ["y"], to=onnx.TensorProto.FLOAT),
+        ],
+        [whole(*pair) for pair in zip("seaptoq", ([-1], [-3], [1], [-1], [3], [0], [-2]), strict=True)],
+        [("x", [3, 4])],
+    ),
     "hardmax": one("Hardmax", [2, 3, 4], axis=1),
     "resized_to_nearest": one(
         "Resize",
