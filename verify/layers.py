@@ -13,6 +13,7 @@ import onnx
 from .adapter import Adapter
 from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance, reject
 from .cuts import Segment, Wiring, read_wiring
+from .first_runs import ORDER
 from .forms import Form, estimate_distance, list_forms
 from .frames import Array
 from .inputs import draw
@@ -22,7 +23,6 @@ from .original import Known, Original, read
 from .reals import write_real_form
 from .runtime import Runtime
 from .saturation import explain_saturation
-from .verification import ORDER
 
 #: so often is thought over what stands for what; a chain of tensors in unlikely orders takes a round for each
 _ROUNDS = 60
