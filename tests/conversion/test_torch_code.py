@@ -328,6 +328,22 @@ CASES: dict[str, Case] = {
     "function_without_a_rule": one("SoftmaxCrossEntropyLoss", [2, 3], whole("labels", [1, 0])),
     "flat_from_the_end": one("Flatten", [2, 3, 4], axis=-3),
     "turned_sequences": one("ReverseSequence", [4, 2, 3], whole("n", [3, 4]), batch_axis=1, time_axis=0),
+    "some_layers_in_half_precision": (
+        [
+            oh.make_node("Round", ["x"], ["n"]),
+            oh.make_node("Cast", ["n"], ["h"], to=onnx.TensorProto.FLOAT16),
+            oh.make_node("MatMul", ["h", "halves"], ["m"]),
+            oh.make_node("Add", ["m", "more"], ["a"]),
+            oh.make_node("Cast", ["a"], ["f"], to=onnx.TensorProto.FLOAT),
+            oh.make_node("MatMul", ["f", "w"], ["y"]),
+        ],
+        [
+            onh.from_array(np.diag([0.5, 0.25, 2]).astype(np.float16), "halves"),
+            onh.from_array(np.zeros(3, np.float16), "more"),
+            real("w", 3, 4),
+        ],
+        [("x", [2, 3])],
+    ),
     "turned_whole": one("ReverseSequence", [4, 2, 3], whole("n", [4, 4]), batch_axis=1, time_axis=0),
     "cut_forwards_and_backwards": one(
         "Slice",
