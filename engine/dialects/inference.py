@@ -17,7 +17,7 @@ from onnx_ir import serde
 
 from ..base.constants import read_initializer
 from ..base.startup import dataclass
-from .onnx_schemas import find_schema_to_infer
+from .onnx_schemas import find_schema_to_infer, find_version_with
 
 #: constants longer than this are weights and say nothing about shapes
 SHAPE_DATA = 1024
@@ -93,6 +93,8 @@ def _infer(
     results: int,
 ) -> tuple[Inferred, ...]:
     # Networks repeat themselves, so equal nodes over equal shapes are inferred once.
+    if domain:  # which has versions of its own
+        opset = find_version_with(operator, domain, [name for name, _, _ in attributes]) or opset
     found = find_schema_to_infer(operator, opset, domain)
     if found is None or any(one is not None and one[0] is None for one in operands):
         return (Inferred(None, None),) * results  # nothing is known of an operand, so nothing of the node
