@@ -380,6 +380,16 @@ CASES: dict[str, Case] = {
         ],
         [("x", [2, 3])],
     ),
+    "pooled_in_twos_at_any_size": (
+        [
+            oh.make_node("NonZero", ["x"], ["i"]),
+            oh.make_node("Cast", ["i"], ["f"], to=onnx.TensorProto.FLOAT),
+            oh.make_node("Unsqueeze", ["f", "axis"], ["u"]),
+            oh.make_node("MaxPool", ["u"], ["y"], kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER"),
+        ],
+        [whole("axis", [0])],
+        [("x", [3, 5])],
+    ),
     "turned_whole": one("ReverseSequence", [4, 2, 3], whole("n", [4, 4]), batch_axis=1, time_axis=0),
     "cut_forwards_and_backwards": one(
         "Slice",
