@@ -9,7 +9,7 @@ import onnx.shape_inference
 import onnx_ir as ir
 
 from ..engine.base.errors import RewriteError
-from ..engine.dialects.onnx_schemas import find_schema
+from ..engine.dialects.onnx_schemas import find_schema, find_version_with
 from ..engine.dialects.operators import Dialect
 from ..engine.passes.output_names import name_outputs
 from ..engine.rewrite.profile import time_part
@@ -65,7 +65,8 @@ def _restore_file_names(graph: ir.Graph, dialect: Dialect, imports: Mapping[str,
         if node.domain == dialect.domain:
             continue
         spec = dialect.find_operator(node.op_type)
-        first = 1 if spec is None or spec.schema is None else spec.schema.since
+        named = spec is not None and spec.schema is not None
+        first = find_version_with(node.op_type, node.domain, node.attributes.keys()) or 1 if named else 1
         wanted = max(first, node.version or 1, graph.opset_imports.get(node.domain, 1))
         graph.opset_imports[node.domain] = imports.get(node.domain, wanted)
         if spec is not None and spec.facts.called is not None:

@@ -16,6 +16,8 @@ RANGES = ((0, 10), (0, 2), (0, 1), (1, 10))
 
 #: what stands for a free extent of which the file says nothing, or 1, as of images of any size; that of batches is 1
 SIZES = (16, 64, 224, 1)
+#: a second of sound, for models of which windows leave nothing of less; of inputs of one axis behind that of samples
+SECOND = 16_000
 
 
 def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator[list[list[Array]]]:
@@ -29,10 +31,16 @@ def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator
     """
     narrows = any(_is_index(tensor) for tensor in tensors)
     free = any(_is_free(*one) for tensor in tensors for one in _list_dimensions(tensor)[_count_sample_axes(tensor) :])
-    for extent in SIZES if free else SIZES[-1:]:
+    sizes = SIZES[-1:] if not free else (*SIZES, SECOND) if all(map(_may_be_sound, tensors)) else SIZES
+    for extent in sizes:
         for limits in RANGES if narrows else RANGES[:1]:
             generator = np.random.default_rng(seed)
             yield [[_draw_value(tensor, generator, limits, extent) for tensor in tensors] for _ in range(samples)]
+
+
+def _may_be_sound(tensor: Tensor) -> bool:
+    """Whether a tensor may have as many elements as a second of sound: it is real and has one axis for each sample."""
+    return tensor.dtype.startswith("float") and len(tensor.shape) - _count_sample_axes(tensor) <= 1
 
 
 def _is_index(tensor: Tensor) -> bool:

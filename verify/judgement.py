@@ -10,23 +10,17 @@ from dataclasses import replace
 from ..engine.base.errors import VerificationError
 from .adapter import Adapter
 from .comparison import Comparison, choose_worst, compare, measure_distance
+from .first_runs import ORDER, Runs
 from .formats import INTERPRETED, ORIGINALS, REFERENCE, find_format
 from .frames import Array
 from .interpreted import Interpreted, widen_integers
 from .interpreter import InterpreterError, Kernels, Signature, Source, Worker
 from .perturbation import perturb_inputs, perturb_model
 
-# A whole model's output is known no better than the interpreter's own kernels agree on it. The reference kernels are
-# asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
-ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
-
 #: how often an original is perturbed to find how sensitive its results are
 _PERTURBATIONS = 3
 #: what stands beside a comparison that rests on it
 SENSITIVE = "the original's results are off by as much where its numbers are rounded a little otherwise"
-
-#: what an original computes of each sample, by the kernels that it was run by
-Runs = dict[Kernels, list[list[Array]]]
 
 
 def judge_outputs(

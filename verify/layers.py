@@ -13,11 +13,11 @@ import onnx
 from .adapter import Adapter
 from .comparison import Comparison, Verdict, choose_worst, compare, measure_distance, reject
 from .cuts import Segment, Wiring, read_wiring
+from .first_runs import ORDER
 from .forms import Form, estimate_distance, list_forms
 from .frames import Array
 from .inputs import draw
 from .interpreter import Interpreter, Kernels, Source
-from .judgement import ORDER
 from .layouts import read_layouts
 from .original import Known, Original, read
 from .reals import write_real_form

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..engine.base.errors import VerificationError
 from .frames import Array
-from .inputs import SIZES, draw
+from .inputs import SECOND, SIZES, draw
 from .interpreter import InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor
 from .low_bit_weights import reset_accuracy_level
 from .model_ends import Ends, read_ends
@@ -25,6 +25,8 @@ from .time_limit import TIME_LIMIT
 _BATCHES, _SIZES = (1, 2), (*SIZES, 128, 480)
 #: those of images, of which too little is left behind several layers where they are smaller
 _PIXELS = (64, *(size for size in _SIZES if size != 64))
+#: those of sound, of which windows leave nothing where it is shorter
+_SOUND = (*_SIZES, SECOND)
 #: the rank from which a tensor is taken for an image
 _IMAGE = 4
 #: the element types of masks
@@ -110,7 +112,9 @@ def _find_sizes(runtime: Runtime, ends: Ends, fixed: Sequence[Sequence[object]] 
         )
         for place, extent in enumerate(asked):
             if not isinstance(extent, int) and extent not in sums:
-                tried = _PIXELS if len(asked) >= _IMAGE else _SIZES
+                alone = place == len(asked) - 1 and all(isinstance(other, int) for other in asked[1:-1])
+                sound = alone and runtime.find_element_type(name).startswith("float")
+                tried = _PIXELS if len(asked) >= _IMAGE else _SOUND if sound else _SIZES
                 usual = _BATCHES if place == 0 and len(asked) > 1 else tried
                 said = known[place] if alike else None
                 names.setdefault(_name_size(name, place, extent), (said, *usual) if isinstance(said, int) else usual)

@@ -14,13 +14,14 @@ from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
 from .batch import BatchedWorker, find_batch
 from .comparison import Comparison, Verdict
+from .first_runs import add_other_sizes, find_first
 from .formats import EXPORTED, INTERPRETED, ORIGINALS, REFERENCE, find_format
 from .frames import Array
 from .free_sizes import list_other_sizes
 from .inputs import draw
 from .interpreted import Interpreted, widen_integers
-from .interpreter import Interpreter, InterpreterError, ModelTimeoutError, Signature, Source, Tensor, Worker
-from .judgement import ORDER, SENSITIVE, Runs, judge_by_kernels, judge_outputs
+from .interpreter import Interpreter, Signature, Source, Worker
+from .judgement import SENSITIVE, judge_by_kernels, judge_outputs
 from .low_bit_weights import ROUNDED
 from .pytorch import PyTorch
 from .reals import write_real_form
@@ -181,12 +182,12 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
         described = resize_inputs(worker.describe(source), runtime)
         facade = Adapter(runtime, described)
     started = time.perf_counter()
-    feeds, expected, remarks = _find_first(worker, source, draws)
+    feeds, expected, remarks = find_first(worker, source, draws)
     if candidate.inputs is None and not runtime.unquantized:
         made_shapes = [runtime.read_shape(name) for name in runtime.inputs]
         shapes = zip(_list_shapes(worker, source), made_shapes, strict=True)
         others = list_other_sizes(described.inputs, shapes, feeds[0])
-        _add_other_sizes(worker, source, others, feeds, expected, seed)
+        add_other_sizes(worker, source, others, feeds, expected, seed)
     source_seconds = (time.perf_counter() - started) / len(feeds)
     started = time.perf_counter()
     actual = [_run_target(facade, feed) for feed in feeds]
@@ -221,50 +222,11 @@ def _compare_interfaces(signature: Signature, runtime: Runtime | Interpreted, un
     return tuple(problems)
 
 
-def _find_first(
-    worker: Worker, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
-) -> tuple[list[list[Array]], Runs, list[str]]:
-    """Find inputs that the interpreter takes and a set of kernels that runs the model on them."""
-    failure: InterpreterError | None = None
-    for samples in filter(None, draws):
-        feeds = [list(sample) for sample in samples]
-        remarks: list[str] = []
-        for kernels in ORDER:
-            try:
-                return feeds, {kernels: worker.run(source, feeds, kernels)}, remarks
-            except ModelTimeoutError:
-                raise
-            except InterpreterError as error:
-                remarks.append(f"{kernels} kernels: {error}")
-                failure = failure or error
-    raise failure or VerificationError("there are no inputs to run the models on")
-
-
 def _list_shapes(worker: Worker, source: Source) -> list[tuple[object, ...]]:
     """What a model says of the shapes of its inputs."""
     if isinstance(worker, Reference):
         return worker.list_shapes(source)
     return [tensor.signature or tensor.shape for tensor in worker.describe(source).inputs]
-
-
-def _add_other_sizes(
-    worker: Worker,
-    source: Source,
-    resized: Iterable[Sequence[Tensor]],
-    feeds: list[list[Array]],
-    expected: Runs,
-    seed: int,
-) -> None:
-    """Add a sample of other sizes, of the first with which the model runs; none where it runs with none."""
-    ((kernels, found),) = expected.items()
-    for tensors in resized:
-        for [sample] in draw(tensors, seed):
-            try:
-                found += worker.run(source, [sample], kernels)
-            except InterpreterError:
-                continue  # these sizes are not those of the model
-            feeds.append(list(sample))
-            return
 
 
 def _run_target(facade: Adapter, sample: Sequence[Array]) -> list[Array]:

@@ -26,7 +26,7 @@ from .rerolled_loops import fold_rounds
 from .step_order import list_steps
 from .steps import Block, Slot, Step
 from .templates import Filling, fill, list_arguments, make_attribute, make_literal, parse_template
-from .ties import has_elements_of, write_last_statements
+from .ties import has_elements_of, write_last_statements, write_layer_precisions
 
 #: letters of an option in a comment
 _LONGEST = 400
@@ -101,8 +101,10 @@ class _Writer:
         inputs = list(graph.inputs)  # what a model remembers is given by the caller, also where it has a beginning
         body = plan_body(steps, inputs, outputs, None, Names(self._python.reserved), self._dialect, self._block_inputs)
         name = self._classes.give(name_model(graph), "Model")
-        tensors = list(self._iterate_tensors(body, steps, ""))
+        held = list(self._iterate_tensors(body, steps, ""))
+        tensors = [(path, value) for path, value, _ in held]
         ends = write_last_statements(tensors, graph, self._python)
+        ends += write_layer_precisions([(path, value) for path, value, layer in held if layer], tensors, self._python)
         lines += ["", "", *self._write_class(name, body, ends)]
         functions = select_functions("\n".join(lines), self._python.functions)
         lines = [*(line for text in functions for line in ["", "", *text.rstrip().split("\n")]), *lines]
@@ -289,11 +291,11 @@ class _Writer:
             return TRAINED in value.meta
         return tensor.size > 1 and (not self._weights or any(has_elements_of(tensor, one) for one in self._weights))
 
-    def _iterate_tensors(self, body: Body, steps: Sequence[Step], path: str) -> Iterator[tuple[str, ir.Value]]:
-        """The tensors of a class, as an instance of it with these steps has them."""
+    def _iterate_tensors(self, body: Body, steps: Sequence[Step], path: str) -> Iterator[tuple[str, ir.Value, bool]]:
+        """The tensors of a class, as an instance of it with these steps has them, and whether a layer holds each."""
         for member in body.members:
             if member.slot is not None:
-                yield f"{path}{member.name}", steps[member.places[0]].read_tensor(member.slot)
+                yield f"{path}{member.name}", steps[member.places[0]].read_tensor(member.slot), False
                 continue
             for at, place in enumerate(member.places):
                 inner = path + "".join(
@@ -304,7 +306,7 @@ class _Writer:
                     yield from self._iterate_tensors(self._bodies[step.block], step.inner, inner)
                 stored = {} if step.spec is None else step.spec.facts.python.stored
                 for name, value in step.held.items():
-                    yield f"{inner}{stored.get(name, name)}", value
+                    yield f"{inner}{stored.get(name, name)}", value, True
         for inside in body.inner.values():
             yield from self._iterate_tensors(inside, inside.steps, path)
 

@@ -26,6 +26,23 @@ def write_last_statements(tensors: Sequence[tuple[str, ir.Value]], graph: ir.Gra
     return lines if precise is None else [*lines, *write_statement("", parse_template(precise), 2)]
 
 
+def write_layer_precisions(
+    held: Sequence[tuple[str, ir.Value]], tensors: Sequence[tuple[str, ir.Value]], python: DialectPython
+) -> list[str]:
+    """The lines by which layers have the element type of what they hold, where not all of a model has it: layers are
+    made in single precision."""
+    lines: list[str] = []
+    if find_precision(tensors, python.precision) is not None:
+        return lines
+    kinds = {path.rpartition(".")[0]: value.dtype for path, value in held if value.dtype is not None}
+    for path, kind in kinds.items():
+        call = python.precision.get(SHORT[kind])
+        if call is not None:
+            layer = parse_template(write_path(path))
+            lines += write_statement("", fill(parse_template(call), {"self": layer}), 2)
+    return lines
+
+
 def find_tied(tensors: Sequence[tuple[str, ir.Value]], shared: Sequence[ir.TensorProtocol]) -> list[tuple[str, str]]:
     """The paths of tensors that are one in the source, each with that of the first; `shared` are those of the source
     that several nodes read."""

@@ -14,6 +14,11 @@ from .constants import CALLED, KEPT, NUMBERS, TRAINED, Elements, find_trained, p
 _SHARED = 256
 
 
+def show_name(node: ir.Node) -> str:
+    """What a message calls a node: by its name, or where it has none by its first result."""
+    return node.name or next((one.name for one in node.outputs if one.name), "")
+
+
 class Scope:
     """The names and shared constants of one graph under construction."""
 

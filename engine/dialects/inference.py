@@ -17,7 +17,7 @@ from onnx_ir import serde
 
 from ..base.constants import read_initializer
 from ..base.startup import dataclass
-from .onnx_schemas import find_schema_to_infer
+from .onnx_schemas import find_schema_to_infer, find_version_with
 
 #: constants longer than this are weights and say nothing about shapes
 SHAPE_DATA = 1024
@@ -75,6 +75,8 @@ def infer(node: ir.Node, opset: int, elements: bool = True) -> list[Inferred]:
 
 def find_version(node: ir.Node, opset: int) -> int:
     """The opset from which on the results of a node are inferred as at another; 0 where it has no schema there."""
+    if node.domain:  # which has versions of its own
+        opset = find_version_with(node.op_type, node.domain, [*node.attributes]) or opset
     found = find_schema_to_infer(node.op_type, opset, node.domain)
     return 0 if found is None else int(found.since_version)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import onnx.defs
@@ -88,6 +88,19 @@ def find_last_version(name: str, domain: str) -> int:
         except onnx.defs.SchemaError:
             return 0
         if not found.deprecated:
+            return int(found.since_version)
+        version = found.since_version - 1
+    return 0
+
+
+def find_version_with(name: str, domain: str, attributes: Collection[str]) -> int:
+    """The newest version of a domain at which an operator has all these attributes; 0 where it never had."""
+    version = find_last_version(name, domain)
+    while version:
+        found = find_schema(name, version, domain)
+        if found is None:
+            return 0
+        if found.attributes.keys() >= set(attributes):
             return int(found.since_version)
         version = found.since_version - 1
     return 0

@@ -276,7 +276,9 @@ def _read_schema(dialect: Dialect, name: str, opset: int) -> OperatorSpec | None
     def read_operands(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[Operand, ...]:
         return tuple(Operand(p.name, p.option == kinds.Optional, p.option == kinds.Variadic) for p in parameters)
 
-    options = {a.name: _read_attribute(a) for a in found.attributes.values()}
+    # Those that ops.yaml has as well are of a former version of a domain with versions of its own.
+    options = {} if known is None else dict(known.options)
+    options |= {a.name: _read_attribute(a) for a in found.attributes.values()}
     taken = read_operands(found.inputs)
     facts = OperatorFacts() if known is None else _find_facts(known, dialect, opset)
     stored = _list_stored(taken, options, read_operands(onnx.defs.get_schema(name, domain).inputs), facts.former)

@@ -47,10 +47,12 @@ def take_item(value: Any, index: Any) -> Any:
 
 
 def limit_size(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An operation that can make its operands longer, up to what numbers and arrays may take."""
+    """An operation that can make its operands longer, up to what numbers and arrays may take; arrays of a model that
+    are longer may stay so."""
 
     def compute_limited(a: Any, b: Any) -> Any:
-        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.broadcast(a, b).size > LIMIT:
+        both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+        if both and np.broadcast(a, b).size > max(LIMIT, a.size, b.size):
             raise EvaluationError(f"an array of more than {LIMIT:,} elements")
         found = compute(a, b)
         if type(found) is int and found.bit_length() > BITS:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.errors import Refusal
+from ..base.names import show_name
 from ..base.startup import dataclass
 from ..dialects.kernels import find_wider_type
 from ..dialects.literals import make_attribute
@@ -77,7 +78,7 @@ class Adapt:
     def _refuse(self, node: ir.Node, module: Module, why: str) -> None:
         source = node.metadata_props.get(SOURCE, "")
         told = f"at opset {module.opset} {why}"
-        module.refusals.append(Refusal(node.op_type, node.name or "", (), told, source=source))
+        module.refusals.append(Refusal(node.op_type, show_name(node), (), told, source=source))
 
 
 def _is_known(node: ir.Node, module: Module) -> bool:

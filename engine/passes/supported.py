@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.errors import Reason, Refusal
+from ..base.names import show_name
 from ..base.startup import dataclass, replace
 from ..rewrite.apply import SOURCE
 from ..rewrite.stages import NORMALIZE
@@ -61,7 +62,7 @@ def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:
         reasons: tuple[Reason, ...] = () if known is None else (known,)
     else:  # of those that lower it, or else would have made others of it
         reasons = drive(module, stage).explain_misses(node) or drive(module, NORMALIZE).explain_misses(node)
-    return Refusal(node.op_type, node.name or "", reasons, why, source=node.metadata_props.get(SOURCE, ""))
+    return Refusal(node.op_type, show_name(node), reasons, why, source=node.metadata_props.get(SOURCE, ""))
 
 
 def _keep(module: Module, stage: str, node: ir.Node) -> bool:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from ..base.constants import read_initializer
 from ..base.errors import Refusal, UnsupportedError
+from ..base.names import show_name
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, get_option
 from ..rewrite.apply import SOURCE
@@ -214,4 +215,4 @@ class Variables:
 def refuse_node(node: ir.Node, why: str) -> UnsupportedError:
     """An error about one node that no rule can do anything about."""
     source = node.metadata_props.get(SOURCE, "")
-    return UnsupportedError([Refusal(node.op_type, node.name or "", why=why, source=source)])
+    return UnsupportedError([Refusal(node.op_type, show_name(node), why=why, source=source)])

@@ -13,7 +13,7 @@ from ..base.constants import TRAINED, is_number, read_constant
 from ..base.errors import Span
 from ..dialects.operators import OperatorSpec, get_option
 from ..expressions.compile import OPSET, Frame, evaluate, is_same
-from ..expressions.functions import convert_to_python
+from ..expressions.functions import convert_to_python, format_value
 from ..syntax import tree
 from . import subgraphs
 from .conditions import Guard
@@ -389,4 +389,4 @@ def _has_rank(value: ir.Value | None, layout: str) -> bool:
 
 
 def _describe_value(value: Any) -> str:
-    return str(found).lower() if isinstance(found := convert_to_python(value), bool) else str(found)
+    return str(found).lower() if isinstance(found := convert_to_python(value), bool) else format_value(found)

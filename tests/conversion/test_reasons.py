@@ -75,6 +75,20 @@ def test_what_is_not_known_behind_a_refused_node_is_told_apart() -> None:
     assert "MatMul" not in " ".join(others[:-1]) and "behind them read is not known: MatMul x 1" in others[-1]
 
 
+def test_a_refused_node_without_a_name_is_called_by_its_result_and_long_lists_are_cut_off() -> None:
+    words = [f"word {number}" for number in range(300)]
+    options = {"classes_strings": words, "keys_strings": words, "values_int64s": list(range(300))}
+    node = onnx.helper.make_node("LabelEncoder", ["x"], ["numbers"], domain="ai.onnx.ml", **options)
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.STRING, [2])
+    y = onnx.helper.make_tensor_value_info("numbers", onnx.TensorProto.INT64, [2])
+    imports = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("ai.onnx.ml", 1)]
+    graph = onnx.helper.make_graph([node], "net", [x], [y])
+    model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=8)
+    with pytest.raises(nnrewrite.UnsupportedError, match="LabelEncoder x 1: numbers\n") as raised:
+        nnrewrite.rewrite(model.SerializeToString(), to="tflite")
+    assert len(str(raised.value)) < 1000
+
+
 def test_a_function_over_sequences_that_a_model_is_given_is_refused_by_what_it_consists_of() -> None:
     text = """<ir_version: 8, opset_import: ["": 17]>
     net (seq(float[N]) x) => (seq(float[N]) y) {

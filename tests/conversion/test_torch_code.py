@@ -50,6 +50,42 @@ def recurrent(operator: str, gates: int, direction: str, **options: Any) -> Case
     return [node], weights, [("x", [5, 2, 3])]
 
 
+def ending(operator: str, gates: int, direction: str, **options: Any) -> Case:
+    """Recurrent layers over sequences of which one ends early."""
+    [node], weights, given = recurrent(operator, gates, direction, **options)
+    node.input.append("lengths")
+    return [node], [*weights, onh.from_array(np.array([3, 5], np.int32), "lengths")], given
+
+
+def quantized_by_range() -> Case:
+    """A convolution of whole numbers up to 255, which are their own codes, and a bias as codes."""
+    nodes = [
+        oh.make_node("Round", ["x"], ["rounded"]),
+        oh.make_node("Abs", ["rounded"], ["numbers"]),
+        oh.make_node("Pad", ["numbers", "around", "most"], ["image"]),
+        oh.make_node("DynamicQuantizeLinear", ["image"], ["codes", "step", "zero"]),
+        oh.make_node("ConvInteger", ["codes", "w", "zero", "w_zero"], ["sums"], kernel_shape=[2, 2]),
+        oh.make_node("Mul", ["step", "w_step"], ["steps"]),
+        oh.make_node("Div", ["bias", "steps"], ["count"]),
+        oh.make_node("Floor", ["count"], ["whole"]),
+        oh.make_node("Cast", ["whole"], ["bias_codes"], to=onnx.TensorProto.INT32),
+        oh.make_node("Reshape", ["bias_codes", "by_channel"], ["added"]),
+        oh.make_node("Add", ["sums", "added"], ["biased"]),
+        oh.make_node("Cast", ["biased"], ["real"], to=onnx.TensorProto.FLOAT),
+        oh.make_node("Mul", ["real", "steps"], ["y"]),
+    ]
+    constants = [
+        whole("around", [0, 0, 1, 1, 0, 0, 1, 1]),
+        whole("by_channel", [1, 3, 1, 1]),
+        onh.from_array(np.array(255, np.float32), "most"),
+        onh.from_array(_RANDOM.integers(120, 130, (3, 2, 2, 2)).astype(np.uint8), "w"),
+        onh.from_array(np.array(125, np.uint8), "w_zero"),
+        onh.from_array(np.array(0.25, np.float32), "w_step"),
+        onh.from_array(np.array([0.5, 1, -1.25], np.float32), "bias"),
+    ]
+    return nodes, constants, [("x", [1, 2, 4, 5])]
+
+
 def loop() -> Case:
     body = oh.make_graph(
         [
@@ -328,6 +364,49 @@ CASES: dict[str, Case] = {
     "function_without_a_rule": one("SoftmaxCrossEntropyLoss", [2, 3], whole("labels", [1, 0])),
     "flat_from_the_end": one("Flatten", [2, 3, 4], axis=-3),
     "turned_sequences": one("ReverseSequence", [4, 2, 3], whole("n", [3, 4]), batch_axis=1, time_axis=0),
+    "some_layers_in_half_precision": (
+        [
+            oh.make_node("Round", ["x"], ["n"]),
+            oh.make_node("Cast", ["n"], ["h"], to=onnx.TensorProto.FLOAT16),
+            oh.make_node("MatMul", ["h", "halves"], ["m"]),
+            oh.make_node("Add", ["m", "more"], ["a"]),
+            oh.make_node("Cast", ["a"], ["f"], to=onnx.TensorProto.FLOAT),
+            oh.make_node("MatMul", ["f", "w"], ["y"]),
+        ],
+        [
+            onh.from_array(np.diag([0.5, 0.25, 2]).astype(np.float16), "halves"),
+            onh.from_array(np.zeros(3, np.float16), "more"),
+            real("w", 3, 4),
+        ],
+        [("x", [2, 3])],
+    ),
+    "pooled_in_twos_at_any_size": (
+        [
+            oh.make_node("NonZero", ["x"], ["i"]),
+            oh.make_node("Cast", ["i"], ["f"], to=onnx.TensorProto.FLOAT),
+            oh.make_node("Unsqueeze", ["f", "axis"], ["u"]),
+            oh.make_node("MaxPool", ["u"], ["y"], kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER"),
+        ],
+        [whole("axis", [0])],
+        [("x", [3, 5])],
+    ),
+    "turned_whole": one("ReverseSequence", [4, 2, 3], whole("n", [4, 4]), batch_axis=1, time_axis=0),
+    "cut_forwards_and_backwards": one(
+        "Slice",
+        [4, 5],
+        *(whole(*pair) for pair in zip("seap", ([1, -2], [1 << 30, -4], [0, 1], [1, -1]), strict=True)),
+    ),
+    "cut_backwards_along_an_axis_of_any_extent": (
+        [
+            oh.make_node("NonZero", ["x"], ["i"]),
+            oh.make_node("Slice", ["i", "s", "e", "a", "p"], ["j"]),
+            oh.make_node("Slice", ["i", "t", "o", "a", "q"], ["k"]),
+            oh.make_node("Concat", ["j", "k"], ["l"], axis=1),
+            oh.make_node("Cast", ["l"], ["y"], to=onnx.TensorProto.FLOAT),
+        ],
+        [whole(*pair) for pair in zip("seaptoq", ([-1], [-3], [1], [-1], [3], [0], [-2]), strict=True)],
+        [("x", [3, 4])],
+    ),
     "hardmax": one("Hardmax", [2, 3, 4], axis=1),
     "resized_to_nearest": one(
         "Resize",
@@ -371,6 +450,10 @@ CASES: dict[str, Case] = {
     "lstm": recurrent("LSTM", 4, "forward"),
     "lstm_both": recurrent("LSTM", 4, "bidirectional"),
     "gru": recurrent("GRU", 3, "bidirectional", linear_before_reset=1),
+    "lstm_of_sequences_that_end_early": ending("LSTM", 4, "bidirectional"),
+    "gru_of_sequences_that_end_early": ending("GRU", 3, "forward", linear_before_reset=1),
+    "rnn_of_sequences_that_end_early": ending("RNN", 1, "bidirectional"),
+    "quantized_by_range": quantized_by_range(),
     "loop": loop(),
     "group_norm": group_norm(),
     "bounded_on_one_side": one("Clip", [2, 3], real("l"), onh.from_array(np.array(np.inf, np.float32), "h")),
@@ -391,6 +474,12 @@ def test_a_group_normalization_that_was_written_out_is_one_layer(tmp_path: Path)
     text = (tmp_path / "model.py").read_text()
     assert "nn.GroupNorm(2, 6)" in text
     assert "InstanceNorm" not in text
+
+
+def test_a_convolution_that_was_quantized_by_range_is_one_layer(tmp_path: Path) -> None:
+    write(quantized_by_range(), tmp_path)
+    text = (tmp_path / "model.py").read_text()
+    assert "nn.Conv2d(2, 3, 2)" in text and "floor" not in text
 
 
 def write(case: Case, folder: Path, to: str = "/", **options: Any) -> str:

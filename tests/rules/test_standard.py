@@ -247,3 +247,28 @@ def test_maps_stay_where_onnx_is_written() -> None:
     assert made.graph.output[0].type == onnx.load_from_string(make_maps()).graph.output[0].type
     (maps,) = Runtime(made.SerializeToString()).evaluate({"x": draw(1, 2)}).values()
     assert maps[0].keys() == {0, 1}
+
+
+@pytest.mark.parametrize("of_words", [True, False])
+def test_labels_are_those_of_classes_as_the_first_version_has_them(of_words: bool) -> None:
+    node = helper.make_node("LabelEncoder", ["x"], ["y"], domain=LEARNING, classes_strings=["", "a", "b"])
+    kinds = (onnx.TensorProto.STRING, onnx.TensorProto.INT64)
+    given, wanted = kinds if of_words else kinds[::-1]
+    model = onnx.ModelProto.FromString(make([node], {"x": [4]}, ["y"], types={"x": given, "y": wanted}))
+    next(one for one in model.opset_import if one.domain == LEARNING).version = 1
+    words, numbers = np.array([b"b", b"", b"z", b"a"], object), np.array([2, 0, 7, 1], np.int64)
+    require_equal(model.SerializeToString(), [words if of_words else numbers])
+
+
+@pytest.mark.parametrize("steps", [draw(256, 1), draw(128), draw(1)])
+def test_weights_written_as_codes_times_their_steps_stay_codes(steps: Array) -> None:
+    nodes = [
+        helper.make_node("Cast", ["codes"], ["wide"], to=onnx.TensorProto.FLOAT),
+        helper.make_node("Mul", ["wide", "steps"], ["w"]),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    codes = np.random.default_rng(0).integers(-127, 128, (256, 128)).astype(np.int8)
+    model = make(nodes, {"x": ["n", 256]}, ["y"], {"codes": codes, "steps": np.abs(steps) + 0.01})
+    made = nnrewrite.rewrite(model, to="tflite").encoded.encode()  # type: ignore[attr-defined]
+    assert codes.nbytes < len(made) < 3 * codes.nbytes
+    assert compare_models(model, made).passed

@@ -41,6 +41,16 @@ def test_sizes_that_the_result_fixes_are_tried_first() -> None:
         assert found.passed and found.comparisons[0].shape == (tried, 3, 7)
 
 
+def test_sound_is_as_long_as_its_windows_ask() -> None:
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[b, n] x) => (float[b, 1, m] y)'
+        " <int64[1] one = {1}> { t = Unsqueeze(x, one) y = Conv<strides=[500]>(t, w) }"
+    )
+    made.graph.initializer.append(numpy_helper.from_array(np.ones((1, 1, 2000), np.float32), "w"))
+    found = compare_models(made.SerializeToString(), made.SerializeToString())
+    assert found.passed and found.comparisons[0].shape == (1, 1, 29)
+
+
 def test_another_function_is_different() -> None:
     assert not compare_models(model("Relu", [4, 4]), model("Abs", [4, 4])).passed
 

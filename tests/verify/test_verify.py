@@ -235,6 +235,18 @@ def test_images_of_any_size_are_as_large_as_the_model_takes_them() -> None:
     assert verification.passed, verification.differences
 
 
+def test_sound_of_which_windows_leave_nothing_is_a_second_long() -> None:
+    shapes = [one.shape for ((one,),) in draw([Tensor("x", "float32", (1, 0), (-1, -1))])]
+    assert shapes == [(1, size) for size in (16, 64, 224, 1, 16000)]
+    windows = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+        net (float[1, n] x) => (float[1, 1, m] y)
+        <int64[1] one = {1}> { z = Unsqueeze(x, one) y = Conv<strides = [200]>(z, w) }""")
+    windows.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((1, 1, 400), np.float32), "w"))
+    source = read_bytes(nnrewrite.rewrite(windows.SerializeToString(), to="tflite").encoded)
+    verification = compare_models(source, nnrewrite.convert(source).SerializeToString())
+    assert verification.passed and verification.comparisons[0].shape == (1, 1, 79)
+
+
 def test_integers_that_may_be_positions_are_drawn_from_ever_narrower_ranges() -> None:
     ranges = [(array.min(), array.max()) for ((array,),) in draw([Tensor("i", "int32", (99,), (99,))])]
     assert ranges == [(0, 9), (0, 1), (0, 0), (1, 9)]
