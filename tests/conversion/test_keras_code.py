@@ -138,8 +138,12 @@ def parse_case(text: str) -> Case:
     return [*graph.node], {one.name: onh.to_array(one) for one in graph.initializer}, [4, 3]
 
 
-#: complex numbers, of which Keras code has none, and smoothed images, which its backends compute in several ways
-LACKING = {"frames_of_both_sides", "frequencies_and_back", "magnitudes_of_frames", "smoothed"}
+#: complex numbers and packed sequences, of which Keras code has none, and smoothed images, which its backends compute
+#: in several ways
+LACKING = {
+    *{"frames_of_both_sides", "frequencies_and_back", "magnitudes_of_frames", "smoothed"},
+    *(f"{layer}_of_sequences_that_end_early" for layer in ("lstm", "gru", "rnn")),
+}
 MAKERS = (images, windows, transposed, perceptron, attention, recurrent, lists, loop_of_no_turns, branches)
 CASES = {make.__name__: make() for make in MAKERS}
 
