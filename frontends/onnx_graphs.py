@@ -14,10 +14,12 @@ OVERRIDABLE = 4
 _SHORT = 1024
 
 
-def list_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of those inside them."""
-    for one in list_graphs(graph):
-        yield from one.node
+def list_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph or a function, and of the graphs inside them."""
+    for node in graph.node:
+        yield node
+        for inner in list_bodies(node):
+            yield from list_nodes(inner)
 
 
 def list_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import onnx
 import onnx.checker
-import onnx.inliner
 import onnx.shape_inference
 import onnx_ir as ir
 from google.protobuf.message import DecodeError
@@ -26,7 +25,8 @@ from ..engine.dialects.symbols import UNNAMED
 from .external_data import TensorFiles
 from .file_kinds import explain_kind
 from .mapping import load
-from .onnx_graphs import OVERRIDABLE, are_lists_short, fix_defaults, list_bodies, list_defaults, list_nodes
+from .onnx_functions import inline_functions
+from .onnx_graphs import OVERRIDABLE, are_lists_short, fix_defaults, list_defaults, list_nodes
 from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline_model
 
@@ -76,11 +76,8 @@ def read(
         try:
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
-            _match_opsets(proto)
-            _give_function_defaults(proto)
             dialect = catalogue.find_dialect("onnx")
-            inlined = onnx.inliner.inline_local_functions(proto) if proto.functions else proto
-            model = _infer(inlined, name, dialect)
+            model = _infer(inline_functions(proto), name, dialect)
             _check_nodes(model, name, dialect)
             names = map_called(dialect)
             for node in model.graph.all_nodes():
@@ -147,33 +144,6 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
                 said = node.name or node.op_type
                 raise ModelError(f"{name}: malformed: attribute {attribute.name} of node {said} is of no type")
     return proto
-
-
-def _match_opsets(proto: onnx.ModelProto) -> None:
-    """Let functions of another opset be of the model's where their operators are the same in both: the inliner of onnx
-    leaves others as they are."""
-    versions = {one.domain: one.version for one in proto.opset_import}
-    for function in proto.functions:
-        nodes = [*list_nodes(onnx.GraphProto(node=function.node))]
-        for entry in function.opset_import:
-            wanted = versions.get(entry.domain, entry.version)
-            called = {node.op_type for node in nodes if node.domain == entry.domain}
-            forms = ([find_schema(name, at, entry.domain) for at in (entry.version, wanted)] for name in called)
-            if all(was and now and was.since_version == now.since_version for was, now in forms):
-                entry.version = wanted
-
-
-def _give_function_defaults(proto: onnx.ModelProto) -> None:
-    """Let calls of functions say what these have by default: the inliner of onnx leaves such attributes out."""
-    defaults = {(one.domain, one.name, one.overload): one.attribute_proto for one in proto.functions}
-    if not any(defaults.values()):
-        return
-    for nodes in (proto.graph.node, *(function.node for function in proto.functions)):
-        for outer in nodes:
-            for node in (outer, *(inner for body in list_bodies(outer) for inner in list_nodes(body))):
-                said = {attribute.name for attribute in node.attribute}
-                own = defaults.get((node.domain, node.op_type, node.overload), ())
-                node.attribute.extend(one for one in own if one.name not in said)
 
 
 def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:

@@ -431,6 +431,24 @@ def test_calls_of_functions_have_the_defaults_of_these() -> None:
     assert slopes == [0.125, 0.5, 0.125, 0.125]
 
 
+def test_what_a_call_leaves_out_is_left_out_where_it_is_handed_on() -> None:
+    text = """
+        <ir_version: 9, opset_import: ["": 18, "own": 1]>
+        net (float[3] x) => (float[3] y, float[3] z) {
+            y = own.H(x)
+            z = own.H <alpha = 0.5> (x)
+        }
+        <opset_import: ["": 18, "own": 1], domain: "own">
+        H <alpha> (x) => (y) { y = own.G <beta: float = @alpha> (x) }
+        <opset_import: ["": 18, "own": 1], domain: "own">
+        G <beta> (x) => (y) { y = own.F <alpha: float = @beta> (x) }
+        <opset_import: ["": 18], domain: "own">
+        F <alpha: float = 0.125> (x) => (y) { y = LeakyRelu <alpha: float = @alpha> (x) }
+    """
+    found = read(onnx.parser.parse_model(text).SerializeToString(), CATALOGUE)
+    assert [node.attributes.get_float("alpha") for node in found.graph] == [0.125, 0.5]
+
+
 def _read_text(opsets: str, declared: str, body: str) -> None:
     text = f"<ir_version: 8, opset_import: [{opsets}]> net (float[3] x) => ({declared} y) {{ {body} }}"
     read(onnx.parser.parse_model(text).SerializeToString(), CATALOGUE)
