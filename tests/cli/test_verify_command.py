@@ -32,6 +32,8 @@ from nnrewrite.verify.layer_pairs import compare_pair
 from nnrewrite.verify.layers import Step as Compared
 from nnrewrite.verify.layers import compare_layers, find_divergence
 
+pytestmark = pytest.mark.slow
+
 
 def chain() -> bytes:
     """A model that multiplies by two, adds one and squashes, as three operators."""
@@ -73,14 +75,12 @@ def verify(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
 def test_models_that_agree_pass(models: tuple[Path, Path]) -> None:
     run = verify(*models, "--samples", 3)
     assert run.returncode == 0, run.stderr
     assert "3 samples" in run.stdout
 
 
-@pytest.mark.slow
 def test_models_that_differ_fail_with_the_measure_of_it(models: tuple[Path, Path]) -> None:
     spoil(models[1])
     run = verify(*models, "--json")
@@ -93,7 +93,6 @@ def test_models_that_differ_fail_with_the_measure_of_it(models: tuple[Path, Path
     assert output["absolute"] > output["mean_relative"] > 0
 
 
-@pytest.mark.slow
 def test_the_first_operator_that_differs_is_named(models: tuple[Path, Path]) -> None:
     spoil(models[1])
     run = verify(*models, "--per-layer")
@@ -101,7 +100,6 @@ def test_the_first_operator_that_differs_is_named(models: tuple[Path, Path]) -> 
     assert "the first to differ is more (of ADD@0:1)" in run.stdout
 
 
-@pytest.mark.slow
 def test_the_first_operator_that_differs_is_named_of_a_model_made_of_an_onnx_model(
     models: tuple[Path, Path], tmp_path: Path, interpreter: Interpreter
 ) -> None:
@@ -132,7 +130,6 @@ def test_every_tensor_that_both_have_is_compared_in_order(models: tuple[Path, Pa
     assert find_divergence(steps) is None
 
 
-@pytest.mark.slow
 def test_inputs_are_read_by_name_with_samples_in_front(models: tuple[Path, Path], tmp_path: Path) -> None:
     file = tmp_path / "inputs.npz"
     np.savez(file, x=np.arange(8, dtype=np.float32).reshape(2, 1, 4))
@@ -141,7 +138,6 @@ def test_inputs_are_read_by_name_with_samples_in_front(models: tuple[Path, Path]
     assert json.loads(run.stdout)["results"][0]["samples"] == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [({"z": np.zeros((1, 4), np.float32)}, "has no array x"), ({"x": np.zeros(3, np.float32)}, "another number")],
@@ -156,7 +152,6 @@ def test_inputs_that_are_not_the_models_are_told(
     assert words in run.stderr
 
 
-@pytest.mark.slow
 def test_a_file_of_one_array_without_a_name_is_told(models: tuple[Path, Path], tmp_path: Path) -> None:
     file = tmp_path / "inputs.npy"
     np.save(file, np.zeros((1, 4), np.float32))
@@ -167,7 +162,6 @@ def test_a_file_of_one_array_without_a_name_is_told(models: tuple[Path, Path], t
     assert "pipe.npz is no file of arrays by name" in verify(*models, "--inputs", tmp_path / "pipe.npz").stderr
 
 
-@pytest.mark.slow
 def test_either_model_may_be_of_either_format(models: tuple[Path, Path], tmp_path: Path) -> None:
     source, target = models
     assert [verify(*pair).returncode for pair in ((target, source), (source, source), (target, target))] == [0, 0, 0]
@@ -178,7 +172,6 @@ def test_either_model_may_be_of_either_format(models: tuple[Path, Path], tmp_pat
     assert verify(target, target, "--inputs", file).returncode == 0
 
 
-@pytest.mark.slow
 def test_bad_files_are_told_by_name(models: tuple[Path, Path], tmp_path: Path) -> None:
     _, target = models
     (tmp_path / "empty.tflite").write_bytes(b"")

@@ -92,6 +92,7 @@ def early(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["onnx", "tflite", "/"])
 def test_the_opset_of_a_target_is_that_of_the_model_and_of_no_step_before(tmp_path: Path, early: Path, to: str) -> None:
     path = write_model(tmp_path / "exp.onnx", 17, "y", "y = Exp(x)")

@@ -13,6 +13,8 @@ from nnrewrite.verify import compare_models
 
 from .text_models import write_model
 
+pytestmark = pytest.mark.slow
+
 #: opset, outputs and nodes
 MODELS = {
     "Softmax of rows, extents unknown": (11, "y", "y = Softmax<axis = 1>(x)"),

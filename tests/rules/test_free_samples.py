@@ -13,6 +13,8 @@ from nnrewrite.verify import Interpreter, compare_models
 
 from .text_models import add_weights, write_model
 
+pytestmark = pytest.mark.slow
+
 #: the input, and nodes
 MODELS = {
     "an image of known extents, doubled": (

@@ -13,6 +13,8 @@ from nnrewrite.verify import Interpreter, compare_models
 
 from .text_models import write_model
 
+pytestmark = pytest.mark.slow
+
 HOW, HALF, MORE = "coordinate_transformation_mode", "[1.0, 1.0, 0.5, 0.5]", "[1.0, 1.0, 1.5, 1.25]"
 #: the sizes of another image, one and a half times as many rows
 OTHER = """sx = Shape(x) f = Constant<value_ints = [2, 2, 3, 2]>() t = Constant<value_ints = [2, 2, 2, 2]>()

@@ -19,6 +19,8 @@ from nnrewrite.frontends import tflite_reader
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 
+pytestmark = pytest.mark.slow
+
 TYPES = {"i8": np.int8, "u8": np.uint8, "i16": np.int16}
 #: operator, options, extents of the input and of the weights, the axis of their scales, the kernel
 LAYERS: dict[str, tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...], int, str]] = {
@@ -154,7 +156,6 @@ def test_layers_with_weights_compute_with_codes(kind: str, interpreter: Interpre
     check(model, {word for layer in LAYERS.values() for word in layer[-1].split()}, interpreter)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", TYPES)
 def test_functions_pairs_and_moves_compute_with_codes(kind: str, interpreter: Interpreter) -> None:
     model = Model(kind)

@@ -9,6 +9,8 @@ import onnx.parser
 import pytest
 from nnrewrite.verify import compare_models
 
+pytestmark = pytest.mark.slow
+
 GROWING = """<ir_version: 8, opset_import: ["": 17]>
 g (float[BATCH,4] x) => (float[d,e,f] y, float[2] last)
   <int64 zero = {0}, bool go = {1}, float[2,4] w = {WEIGHTS}, float[2] h0 = {0, 0}> {

@@ -16,6 +16,8 @@ from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
 
+pytestmark = pytest.mark.slow
+
 Array = npt.NDArray[Any]
 STACK = ("onnx2onnx", "standard")
 RUNTIME, LEARNING = "com.microsoft", "ai.onnx.ml"
@@ -139,7 +141,6 @@ def grow_trees(count: int, targets: int, seed: int) -> dict[str, list[Any]]:
     return made
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["SUM", "AVERAGE", "MIN", "MAX"])
 def test_trees_lead_to_the_same_leaves(how: str) -> None:
     node = helper.make_node(

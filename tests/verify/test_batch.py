@@ -14,6 +14,8 @@ from nnrewrite.verify import Interpreter, Kernels, Tensor, compare_models
 from nnrewrite.verify.batch import Batch, find_batch
 from nnrewrite.verify.interpreter import Signature
 
+pytestmark = pytest.mark.slow
+
 F32 = "FLOAT32"
 Single = Callable[..., bytes]
 

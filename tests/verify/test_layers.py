@@ -22,6 +22,8 @@ from nnrewrite.verify.forms import Numbers, list_forms
 from nnrewrite.verify.layers import Step as Compared
 from nnrewrite.verify.layers import compare_layers, find_divergence, find_suspect
 
+pytestmark = pytest.mark.slow
+
 
 def grid(*scales: float, zero: int = 0, axis: int = 0) -> Quantization:
     return Quantization(np.array(scales, np.float32), np.full(len(scales), zero, np.int64), axis)
@@ -72,7 +74,6 @@ NAMES = ["convolved", "pooled", "flat", "product", "scores"]
 TYPES = [None, "INT8", "UINT8"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("target", ["onnxruntime", "portable"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_no_tensor_of_a_right_model_differs(dtype: str | None, target: str, interpreter: Interpreter) -> None:
@@ -82,7 +83,6 @@ def test_no_tensor_of_a_right_model_differs(dtype: str | None, target: str, inte
     assert find_divergence(steps) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"exact": True}, {"float": True}, {"float_io": True}, {"layout": "target"}])
 def test_options_raise_no_alarm(options: dict[str, object], interpreter: Interpreter) -> None:
     source = network("INT8")
@@ -116,7 +116,6 @@ def another_axis(model: onnx.ModelProto, node: onnx.NodeProto) -> None:
     node.attribute[0].i = 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "kind", "spoil", "operator"),
     [
@@ -185,7 +184,6 @@ def test_a_constant_that_is_named_like_a_tensor_does_not_stand_for_it(interprete
     assert weights.output[0] in [output for one in first.nodes for output in one.output]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("place", [1, 4, 6, 9])
 @pytest.mark.parametrize("target", ["onnxruntime", "portable"])
 def test_a_wrong_scale_is_named_wherever_it_is(place: int, target: str, interpreter: Interpreter) -> None:
@@ -224,7 +222,6 @@ def pooled_16() -> bytes:
     return encode(Case("pooled", steps), catalogue)
 
 
-@pytest.mark.slow
 def test_codes_held_on_another_scale_in_between_raise_no_alarm(interpreter: Interpreter) -> None:
     source = pooled_16()
     model = convert(source)

@@ -18,6 +18,8 @@ from nnrewrite.verify.layers import compare_layers
 from nnrewrite.verify.verification_table import summarize
 from onnx import numpy_helper, parser
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(7)
 SAFE, SAID = "onnxruntime-avx2", "products of bytes may saturate on x86 processors without VNNI"
 
@@ -139,7 +141,6 @@ def test_signed_codes_that_come_from_no_operator_are_multiplied_as_such(single: 
     assert not nnrewrite.rewrite(product(single), target="portable").report.told
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("made", [lambda single: convolution(single, 64), depthwise])
 def test_weights_that_are_small_or_of_one_channel_are_left_as_they_are(
     single: Callable[..., bytes], made: Callable[..., bytes]
@@ -215,7 +216,6 @@ def test_a_precise_runtime_takes_weights_that_several_nodes_read_as_real_numbers
         assert found.tolist() == [[round(2 * 255 * 127 / 512)]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("made", [hybrid])
 def test_a_tensor_is_compared_as_if_nothing_saturated(
     single: Callable[..., bytes], interpreter: Interpreter, made: Callable[..., bytes]
@@ -234,7 +234,6 @@ def test_a_tensor_is_compared_as_if_nothing_saturated(
     assert not step.saturates
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "words"),
     [
