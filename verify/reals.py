@@ -40,11 +40,6 @@ def write_real_form(source: Source) -> Source:
     if not any(read_quantization(value) for value in values):
         return source
     for graph in graphs:
-        for value in {one for node in graph for one in node.inputs if one is not None and one.meta.get("variable")}:
-            # Kernels keep what they remember in a tensor of their own, which no other node may yield.
-            if read_quantization(value):
-                value.type = ir.TensorType(ir.DataType.FLOAT)
-                del value.meta[KEY]
         insert_quantize_dequantize(graph, dialect, target, onnx.defs.onnx_opset_version(), Scope(graph), plain=True)
         for node in list(graph):
             if node.domain == target.domain:

@@ -22,6 +22,7 @@ from ..expressions.functions import SHORT
 from ..rewrite.edits import remove_unused
 from .base import Module, Visit, insert_node_first
 from .operand_scales import find_channels, find_products, require_fit
+from .variables import KEPT
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
 CODES, MATCHED, EXTENTS, PASSED = "codes", "matched", "extents", "passed"
@@ -195,8 +196,9 @@ class Inserter:
         self._were: dict[ir.Value, tuple[Quantization, ir.DataType]] = {}
 
     def expose_inputs(self) -> None:
-        """Make the graph's inputs real, initial values included."""
-        for value in self._graph.inputs:
+        """Make the graph's inputs real, initial values included, and what kernels keep in tensors of their own."""
+        kept = (one for node in self._graph for one in node.inputs if one is not None and one.meta.get(KEPT))
+        for value in dict.fromkeys((*self._graph.inputs, *kept)):
             known = read_quantization(value)
             if known is None:
                 continue
