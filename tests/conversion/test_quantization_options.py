@@ -169,6 +169,16 @@ def test_float_leaves_no_conversion_in_a_tensorflow_lite_model(
     assert not {"QUANTIZE", "DEQUANTIZE"} & {*nnrewrite.rewrite(path).report.source_operators}
 
 
+def test_codes_that_are_meant_stay_codes_of_a_tensorflow_lite_model_without_quantization(
+    single: Callable[..., bytes], interpreter: Interpreter, tmp_path: Path
+) -> None:
+    source = single("CAST", {"x": ("INT8", [4], X)}, [("INT32", [4])], in_data_type="INT8", out_data_type="INT32")
+    nnrewrite.rewrite(source, to="tflite", float=True).save(tmp_path / "real.tflite")
+    x = np.int8([-128, -3, 5, 127])
+    [got] = expected((tmp_path / "real.tflite").read_bytes(), interpreter, real(x, X))
+    assert got.tolist() == x.tolist()
+
+
 def test_float_takes_types_that_the_opset_cannot_quantize_to(single: Callable[..., bytes]) -> None:
     fine = grid(0.001, 0)
     source = single("ADD", {"a": ("INT16", [3], fine), "b": ("INT16", [3], fine)}, [("INT16", [3], fine)])
