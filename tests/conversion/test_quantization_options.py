@@ -9,6 +9,7 @@ from typing import Any
 import nnrewrite
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from click.testing import CliRunner
 from nnrewrite.cli import dispatch
@@ -116,6 +117,16 @@ def test_integers_that_stand_for_no_real_numbers_stay_at_a_float_interface() -> 
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
     made = nnrewrite.rewrite(model.SerializeToString(), float_io=True).model
     assert types(made) == ([TensorProto.UINT8], [TensorProto.FLOAT])
+
+
+def test_an_output_that_is_listed_twice_is_renamed_once_at_a_float_interface() -> None:
+    made = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18]> g (float[4] x) => (int8[4] q, int8[4] q)'
+        " <float s = {0.5}, int8 z = {3}> { q = QuantizeLinear(x, s, z) }"
+    )
+    real = nnrewrite.rewrite(made.SerializeToString(), float_io=True).model
+    assert [node.output[0] for node in real.graph.node] == ["q/codes", "q"]
+    assert types(real) == ([TensorProto.FLOAT], [TensorProto.FLOAT] * 2)
 
 
 def test_nothing_is_put_around_a_model_that_is_no_longer_quantized(convolution: bytes) -> None:
