@@ -16,8 +16,8 @@ from ..frontends.onnx_graphs import read_proto
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Of inputs and outputs by their names: scale and zero point of those that are codes, and of real outputs that are
-    a view of codes with one scale this scale."""
+    """What is said of inputs and outputs, by their names: the scale and zero point of those that are codes, and the
+    step of real outputs that are a view of codes, which is the scale of these."""
 
     grids: Mapping[str, tuple[float, int]]
     steps: Mapping[str, float]
