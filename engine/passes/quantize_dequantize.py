@@ -49,7 +49,8 @@ HYBRID = "hybrid"
 
 @dataclass(frozen=True, slots=True)
 class QuantizeDequantize:
-    """Put quantize and dequantize nodes around operators that compute with real numbers; see `expose`."""
+    """Put quantize and dequantize nodes around operators that compute with real numbers; see
+    `insert_quantize_dequantize`."""
 
     plain: bool = False
     name, visits = "quantize-dequantize", Visit.FUNCTIONS_FIRST
