@@ -60,14 +60,14 @@ def encode(output: Output) -> Encoded:
 
 def _restore_file_names(graph: ir.Graph, dialect: Dialect, imports: Mapping[str, int]) -> None:
     """Give nodes of other domains the names that files have for them; the graph imports these domains as the source
-    does, or at the first version that has all of them."""
+    does, or else at a version at which operators have the attributes that their nodes have."""
     for node in graph.all_nodes():
         if node.domain == dialect.domain:
             continue
         spec = dialect.find_operator(node.op_type)
-        named = spec is not None and spec.schema is not None
-        first = find_version_with(node.op_type, node.domain, node.attributes.keys()) or 1 if named else 1
-        wanted = max(first, node.version or 1, graph.opset_imports.get(node.domain, 1))
+        described = spec is not None and spec.schema is not None
+        found = find_version_with(node.op_type, node.domain, node.attributes.keys()) if described else 0
+        wanted = max(found, node.version or 1, graph.opset_imports.get(node.domain, 1))
         graph.opset_imports[node.domain] = imports.get(node.domain, wanted)
         if spec is not None and spec.facts.called is not None:
             node.op_type = spec.facts.called

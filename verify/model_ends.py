@@ -16,8 +16,8 @@ from ..frontends.onnx_graphs import read_proto
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Of inputs and outputs by their names: scale and zero point of those that are codes, and of real outputs that are
-    a view of codes with one scale this scale."""
+    """What is said of inputs and outputs, by their names: the scale and zero point of those that are codes, and the
+    step of real outputs that are a view of codes, which is the scale of these."""
 
     grids: Mapping[str, tuple[float, int]]
     steps: Mapping[str, float]
@@ -25,7 +25,8 @@ class Ends:
 
 def read_ends(model: str | bytes) -> Ends:
     """What a model's nodes say of its ends: those that read all of an input, and those that make an output."""
-    read = ir.from_proto(read_proto(model, external_data=False))
+    # With a path it is known where constants lie that are in other files.
+    read = ir.from_proto(read_proto(model)) if isinstance(model, bytes) else ir.load(model)
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(read)
     dialect = load().find_dialect("onnx")
     grids = {

@@ -94,7 +94,17 @@ class PyTorch:
 
 
 def _load_program(source: str | bytes) -> Any:
-    """A saved program; where torch knows not all of its operators, those that installed packages add are registered.
+    """A saved program; where torch knows not all of its operators, those that installed packages add are registered."""
+    try:
+        return _load_as_known(source)
+    except Exception:
+        if not _register_operators():
+            raise
+    return _load_as_known(source)
+
+
+def _load_as_known(source: str | bytes) -> Any:
+    """A saved program, with the operators that torch knows.
 
     torch writes to its log what is wrong, and raises an error that says to look there: this one raises what it wrote.
     """
@@ -104,16 +114,11 @@ def _load_program(source: str | bytes) -> Any:
     before = log.propagate, log.handlers
     log.propagate, log.handlers = False, [told]
     try:
-        try:
-            return torch.export.load(io.BytesIO(source) if isinstance(source, bytes) else source)
-        except Exception as error:
-            if not _register_operators():
-                raise told.found or error from error
-        told.found = None
-        try:
-            return torch.export.load(io.BytesIO(source) if isinstance(source, bytes) else source)
-        except Exception as error:
-            raise told.found or error from error
+        return torch.export.load(io.BytesIO(source) if isinstance(source, bytes) else source)
+    except Exception:
+        if told.found is None:
+            raise
+        raise told.found from None
     finally:
         log.propagate, log.handlers = before
 

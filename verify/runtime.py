@@ -36,8 +36,8 @@ class Runtime:
     as it is written, which takes the runtime's own rewriting out of what is compared. A `precise` one is kept from
     products of bytes that saturate, as they do on some processors, where the runtime takes the model like that. A
     `single` one, and a precise one, does not round what it multiplies by weights of few bits. `folder` is that of the
-    constants that are not among the bytes of a model. What takes more than so many `seconds`
-    fails, to load the model as well as a run.
+    constants that are not among the bytes of a model. To load the model fails where it takes more than so many
+    `seconds`, and so does a run.
 
     Raises VerificationError where the runtime refuses the model, or later fails to run it.
     """

@@ -12,6 +12,8 @@ from typing import TypeVar
 TIME_LIMIT = 120.0
 #: how many seconds work has to end that was told to: a program that ends in the middle of it may crash
 _GRACE = 10.0
+#: how many times as long work may take that has no processor, as of a busy machine, or for good
+_WAITING = 10
 
 Result = TypeVar("Result")
 
@@ -19,7 +21,8 @@ Result = TypeVar("Result")
 def run_limited(work: Callable[[], Result], seconds: float, stop: Callable[[int], object]) -> Result:
     """What some work yields, in another thread, so that this one takes signals.
 
-    Raises TimeoutError after so many seconds of processors. `stop` tells the work to end, by the number of its thread.
+    Raises TimeoutError after so many seconds of processors, or many times as long where it waits without any. `stop`
+    tells the work to end, by the number of its thread.
     """
     over = threading.Event()
     found: list[Result] = []
@@ -35,12 +38,13 @@ def run_limited(work: Callable[[], Result], seconds: float, stop: Callable[[int]
         finally:
             over.set()
 
-    started, left = time.process_time(), seconds
+    started, begun, left = time.process_time(), time.monotonic(), seconds
     thread = threading.Thread(target=compute, daemon=True)
     thread.start()
     try:
         while not over.wait(left):
-            left = seconds - (time.process_time() - started)  # of a busy machine others may have had that time
+            # Of a busy machine others may have had most of the time.
+            left = seconds - max(time.process_time() - started, (time.monotonic() - begun) / _WAITING)
             if left <= 0:
                 raise TimeoutError
     finally:

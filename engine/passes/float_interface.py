@@ -34,7 +34,7 @@ class FloatInterface:
                 graph.inputs[position] = view.insert_entrance(value)
         before = list(graph.outputs)
         view.insert_exits()
-        for codes, real in zip(before, graph.outputs, strict=True):
+        for codes, real in dict(zip(before, graph.outputs, strict=True)).items():  # some are listed twice
             if real is not codes and codes.name is not None:
                 codes.name, real.name = module.names.make_name(f"{codes.name}/codes"), codes.name
         if named:  # where nodes say what integers stand for, types do not

@@ -26,6 +26,8 @@ from ..dialects.operators import Dialect
 _FEW = 1024
 #: numbers of a channel that tell whether a step comes into question, and what they may be off by, as a part of it
 _SAMPLE, _EXACT = 32, 1e-4
+#: of how many numbers grids are sought at once
+_BLOCK = 1 << 20
 #: the trait of operators whose results have the elements of an operand, and a number beside them
 PADS = "pads"
 
@@ -57,23 +59,47 @@ def find_exact_grid(numbers: npt.NDArray[Any], dtype: ir.DataType) -> Quantizati
 
 def find_grids_of_channels(numbers: npt.NDArray[Any], axis: int) -> Quantization | None:
     """The centred grids of 8-bit codes on which the numbers of all channels along an axis lie as they are, the coarsest
-    for each; None where those of a channel lie on none. A few numbers of each say which steps come into question."""
-    if numbers.dtype != np.float32 or not numbers.size or axis >= numbers.ndim or not np.isfinite(numbers).all():
+    for each; None where those of a channel lie on none."""
+    if numbers.dtype != np.float32 or not numbers.size or axis >= numbers.ndim:
         return None
     rows = np.moveaxis(numbers, axis, 0).reshape(numbers.shape[axis], -1)
-    largest = np.abs(rows).max(axis=1).astype(np.float64)
-    if not largest.any() or largest[largest > 0].min() < 2.0**-100:
+    largest = np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)
+    if not np.isfinite(largest).all() or not largest.any() or largest[largest > 0].min() < 2.0**-100:
         return None
-    scale = np.where(largest > 0, 0.0, largest.max())
+    scale = np.full(largest.shape, largest.max())  # of channels of zeros alone any is right
+    (used,) = np.nonzero(largest)
+    count = max(1, _BLOCK // rows.shape[1])
+    for channels in (used[first : first + count] for first in range(0, used.size, count)):
+        found = _find_steps(rows[channels], largest[channels])
+        if found is None:
+            return None
+        scale[channels] = found
+    return Quantization(scale.astype(np.float32), np.zeros(scale.size, np.int64), axis)
+
+
+def _find_steps(rows: npt.NDArray[Any], largest: npt.NDArray[np.float64]) -> npt.NDArray[np.float64] | None:
+    """The coarsest steps of which the numbers of each row are multiples; None where those of one are of none.
+
+    A few numbers of each say which steps come into question, and those that spoke against a step join them.
+    """
+    scale, sample = np.zeros(largest.shape), rows[:, :_SAMPLE].copy()
     for code in range(1, 129):
         (left,) = np.nonzero((scale == 0) & (rows.max(axis=1) < largest) if code == 128 else scale == 0)
-        for part in (rows[:, :_SAMPLE], rows):
-            steps = part[left] * (code / largest[left])[:, np.newaxis]
-            left = left[(np.abs(steps - np.rint(steps)) <= _EXACT).all(axis=1)]
-        scale[left] = largest[left] / code
+        left = left[(_measure_offsets(sample[left], code / largest[left]) <= _EXACT).all(axis=1)]
+        offsets = _measure_offsets(rows[left], code / largest[left])
+        worst = offsets.argmax(axis=1)
+        fits = offsets[np.arange(left.size), worst] <= _EXACT
+        sample[left[~fits], code % sample.shape[1]] = rows[left[~fits], worst[~fits]]
+        scale[left[fits]] = largest[left[fits]] / code
         if scale.all():
-            return Quantization(scale.astype(np.float32), np.zeros(scale.size, np.int64), axis)
+            return scale
     return None
+
+
+def _measure_offsets(rows: npt.NDArray[Any], factors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """How far numbers, times the factor of their row, are off the next integer."""
+    steps = rows * factors[:, np.newaxis]
+    return np.abs(steps - np.rint(steps))
 
 
 def write_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import NUMBERS, defer_elements, read_initializer
-from ..base.errors import ModelError, RewriteError
+from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.quantization import KEY, RAW, Quantization, dequantize, is_blockwise, read_quantization
 from ..base.startup import dataclass
 from ..dialects.facts import OperatorFacts
-from ..dialects.operators import Dialect, OperatorSpec, get_option
+from ..dialects.operators import Dialect, OperatorSpec
 from ..dialects.opsets import BLOCKS, can_take, can_yield
 from ..expressions.functions import SHORT
 from ..rewrite.edits import remove_unused
 from .base import Module, Visit, insert_node_first
 from .operand_scales import find_channels, find_products, require_fit
+from .quantized_nodes import (
+    has_fused_activation,
+    has_quantized_weights,
+    has_wide_codes,
+    is_about_integers,
+    is_dequantizing,
+    require_scales,
+)
+from .variables import KEPT
 
 #: classes of operators in ops.yaml; operators without one compute with real numbers
 CODES, MATCHED, EXTENTS, PASSED = "codes", "matched", "extents", "passed"
-#: bits of codes that kernels bring to one grid where they compare or join them; wider ones they take as they are
-_MATCHED_BITS = 8
-#: bits of the widest activations that are quantized; wider integers are also counts and places
-_CODE_BITS = 16
 #: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
 #: before it rounds, and averages of up to 127 codes not round otherwise
 _NUDGES = {8: np.float32(1 - 2**-15), 16: np.float32(1 - 2**-22)}
@@ -44,7 +49,8 @@ HYBRID = "hybrid"
 
 @dataclass(frozen=True, slots=True)
 class QuantizeDequantize:
-    """Put quantize and dequantize nodes around operators that compute with real numbers; see `expose`."""
+    """Put quantize and dequantize nodes around operators that compute with real numbers; see
+    `insert_quantize_dequantize`."""
 
     plain: bool = False
     name, visits = "quantize-dequantize", Visit.FUNCTIONS_FIRST
@@ -91,22 +97,22 @@ def insert_quantize_dequantize(
             view.keep_codes(node)
         if not maps or kind in (RAW, EXTENTS) or (kind == PASSED and not plain):
             continue
-        pure = not _has_fused_activation(node, spec, source) and not _is_dequantizing(node)
+        pure = not has_fused_activation(node, spec, source) and not is_dequantizing(node)
         alike = pure and all(m == maps[0] for m in maps)
         single = alike or (pure and facts.grid == "same")  # kernels leave codes on one grid, whatever these say
         if single and not plain and facts.rounding == "away" and _nudge(node):
             view.round_halves_away(node, maps[-1])
             continue
         if kind in (CODES, MATCHED) and (
-            _is_about_integers(node) or (alike and not plain and (keep or _has_quantized_weights(node)))
+            is_about_integers(node) or (alike and not plain and (keep or has_quantized_weights(node)))
         ):
             continue
-        if pure and not alike and not plain and (kind == CODES or (kind == MATCHED and _has_wide_codes(node))):
+        if pure and not alike and not plain and (kind == CODES or (kind == MATCHED and has_wide_codes(node))):
             continue  # kernels move these codes whatever they stand for
         if not (alike and kind in (CODES, MATCHED)):
             found[node.op_type] += any(map(read_quantization, node.outputs))
-        one = maps[-1] if facts.grid == "same" and not alike and not plain and not _is_dequantizing(node) else None
-        _require_scales(node)
+        one = maps[-1] if facts.grid == "same" and not alike and not plain and not is_dequantizing(node) else None
+        require_scales(node)
         view.dequantize_operands(node, spec, one)
         view.quantize_results(node)
     if plain:
@@ -123,52 +129,6 @@ def _skip_conversions(graph: ir.Graph, dialect: Dialect) -> None:
         read, made = node.inputs[0], node.outputs[0]
         if read is not None and read.dtype == made.dtype:
             ir.convenience.replace_all_uses_with(made, read, replace_graph_outputs=True)
-
-
-def _is_about_integers(node: ir.Node) -> bool:
-    """Whether integers have a map to real numbers on one side of a node only: they are all that is meant."""
-    return _is_map_lost(node.outputs, node.inputs) or _is_map_lost(node.inputs, node.outputs)
-
-
-def _is_map_lost(known: Iterable[ir.Value | None], others: Iterable[ir.Value | None]) -> bool:
-    types = {value.dtype for value in known if value is not None and read_quantization(value)}
-    return any(value is not None and value.dtype in types and not read_quantization(value) for value in others)
-
-
-def _require_scales(node: ir.Node) -> None:
-    """Refuse codes that nothing says the real numbers of; raises ModelError."""
-    known = {value.dtype: value for value in node.inputs if value is not None and read_quantization(value)}
-    for result in node.outputs:
-        dtype = result.dtype
-        if dtype is not None and dtype in known and dtype.bitwidth <= _CODE_BITS and not read_quantization(result):
-            raise ModelError(
-                f"{node.name}: result {result.name} of {node.op_type} has no scale, and {known[dtype].name},"
-                " which it is computed of, has one: the file does not say what its integers stand for"
-            )
-
-
-def _is_dequantizing(node: ir.Node) -> bool:
-    """Whether quantized operands come in and real numbers go out."""
-    return all(value.dtype is not None and value.dtype.is_floating_point() for value in node.outputs)
-
-
-def _has_wide_codes(node: ir.Node) -> bool:
-    """Whether quantized operands have more bits than are brought to one grid."""
-    known = (value.dtype for value in node.inputs if read_quantization(value) and value is not None)
-    return any(dtype is not None and dtype.bitwidth > _MATCHED_BITS for dtype in known)
-
-
-def _has_quantized_weights(node: ir.Node) -> bool:
-    known = (value for value in node.inputs if value is not None and value.const_value is not None)
-    return any(read_quantization(value) and not value.is_graph_input() for value in known)
-
-
-def _has_fused_activation(node: ir.Node, spec: OperatorSpec | None, source: Dialect) -> bool:
-    """Whether an activation, which is a function of real numbers, is fused into a node."""
-    option = source.facts.activation
-    if spec is None or option is None or option not in spec.options:
-        return False
-    return bool(get_option(node, spec.options[option]) != spec.options[option].default)
 
 
 def _nudge(node: ir.Node) -> np.float32 | None:
@@ -195,8 +155,9 @@ class Inserter:
         self._were: dict[ir.Value, tuple[Quantization, ir.DataType]] = {}
 
     def expose_inputs(self) -> None:
-        """Make the graph's inputs real, initial values included."""
-        for value in self._graph.inputs:
+        """Make the graph's inputs real, initial values included, and what kernels keep in tensors of their own."""
+        kept = (one for node in self._graph for one in node.inputs if one is not None and one.meta.get(KEPT))
+        for value in dict.fromkeys((*self._graph.inputs, *kept)):
             known = read_quantization(value)
             if known is None:
                 continue
@@ -222,6 +183,8 @@ class Inserter:
             made = written.outputs[0]
             made.type, made.shape = ir.TensorType(dtype), value.shape
             made.name = self._scope.make_name(f"{value.name}/codes")
+            if not self._named:
+                made.meta[KEY] = known
             self._graph.insert_before(node, written)
             node.replace_input_with(position, made)
 

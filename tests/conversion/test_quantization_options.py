@@ -9,6 +9,7 @@ from typing import Any
 import nnrewrite
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from click.testing import CliRunner
 from nnrewrite.cli import dispatch
@@ -118,6 +119,16 @@ def test_integers_that_stand_for_no_real_numbers_stay_at_a_float_interface() -> 
     assert types(made) == ([TensorProto.UINT8], [TensorProto.FLOAT])
 
 
+def test_an_output_that_is_listed_twice_is_renamed_once_at_a_float_interface() -> None:
+    made = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18]> g (float[4] x) => (int8[4] q, int8[4] q)'
+        " <float s = {0.5}, int8 z = {3}> { q = QuantizeLinear(x, s, z) }"
+    )
+    real = nnrewrite.rewrite(made.SerializeToString(), float_io=True).model
+    assert [node.output[0] for node in real.graph.node] == ["q/codes", "q"]
+    assert types(real) == ([TensorProto.FLOAT], [TensorProto.FLOAT] * 2)
+
+
 def test_nothing_is_put_around_a_model_that_is_no_longer_quantized(convolution: bytes) -> None:
     plain, both = (nnrewrite.convert(convolution, float=True, float_io=asked) for asked in (False, True))
     assert [node.op_type for node in plain.graph.node] == [node.op_type for node in both.graph.node]
@@ -167,6 +178,16 @@ def test_float_leaves_no_conversion_in_a_tensorflow_lite_model(
     path = tmp_path / "real.tflite"
     nnrewrite.rewrite(single(between, {"x": ends[0]}, [ends[1]]), to="tflite", float=True).save(path)
     assert not {"QUANTIZE", "DEQUANTIZE"} & {*nnrewrite.rewrite(path).report.source_operators}
+
+
+def test_codes_that_are_meant_stay_codes_of_a_tensorflow_lite_model_without_quantization(
+    single: Callable[..., bytes], interpreter: Interpreter, tmp_path: Path
+) -> None:
+    source = single("CAST", {"x": ("INT8", [4], X)}, [("INT32", [4])], in_data_type="INT8", out_data_type="INT32")
+    nnrewrite.rewrite(source, to="tflite", float=True).save(tmp_path / "real.tflite")
+    x = np.int8([-128, -3, 5, 127])
+    [got] = expected((tmp_path / "real.tflite").read_bytes(), interpreter, real(x, X))
+    assert got.tolist() == x.tolist()
 
 
 def test_float_takes_types_that_the_opset_cannot_quantize_to(single: Callable[..., bytes]) -> None:

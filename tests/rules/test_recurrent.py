@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nnrewrite
 import numpy as np
 import pytest
@@ -66,6 +68,23 @@ def test_integer_cells_without_codes_are_verified(catalogue: Catalogue, interpre
     source, _ = integer_cell("UNIDIRECTIONAL_SEQUENCE_LSTM", 0).model(catalogue)
     made = nnrewrite.convert(source, float=True).SerializeToString()
     assert compare_models(source, made, interpreter=interpreter).passed
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [integer_cell("LSTM", 0), integer_cell("UNIDIRECTIONAL_SEQUENCE_LSTM", 1), memory_cell(0), unsigned_cell(0)],
+    ids=lambda cell: cell.operator,
+)
+def test_cells_that_stay_in_tensorflow_lite_without_codes_keep_real_numbers(
+    cell: Cell, catalogue: Catalogue, interpreter: Interpreter, tmp_path: Path
+) -> None:
+    """Kernels ask that what they keep is in tensors of their own, which no DEQUANTIZE yields."""
+    source, _ = cell.model(catalogue)
+    made = nnrewrite.rewrite(source, to="tflite", float=True)
+    made.save(tmp_path / "real.tflite")
+    assert made.report.target_operators == {cell.operator: 1}
+    found = compare_models(source, tmp_path / "real.tflite", interpreter=interpreter)
+    assert found.passed and found.unquantized
 
 
 def test_filters_with_a_memory_of_codes_are_equal_code_for_code(catalogue: Catalogue, interpreter: Interpreter) -> None:

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 
 Array = npt.NDArray[Any]
 STACK = ("onnx2onnx", "standard")
+EXTREMES = np.array([[-400.0, -0.1, 0.1], [400.0, 400.0, -400.0]], np.float32)
 RUNTIME, LEARNING = "com.microsoft", "ai.onnx.ml"
 
 
@@ -273,3 +274,28 @@ def test_weights_written_as_codes_times_their_steps_stay_codes(steps: Array) -> 
     made = nnrewrite.rewrite(model, to="tflite").encoded.encode()  # type: ignore[attr-defined]
     assert codes.nbytes < len(made) < 3 * codes.nbytes
     assert compare_models(model, made).passed
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "scale", "zero"),
+    [
+        (0.3, 300.0, [1.0, 0.01, 0.5], -128),
+        (-300.0, -0.3, [1.0, 0.01, 0.5], 127),
+        (-300.0, 127.25, [0.5, 0.5, 0.5], -128),
+        (-0.25, 300.0, [0.5, 0.5, 0.5], -127),
+    ],
+)
+def test_a_clip_stays_where_the_codes_of_one_channel_go_on_beyond_it(
+    least: float, most: float, scale: Sequence[float], zero: int
+) -> None:
+    """The ends of the third and fourth lie between two codes and round to the even one, which is not the last."""
+    nodes = [
+        helper.make_node("Clip", ["x", "least", "most"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "s", "z"], ["q"], axis=1),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=1),
+    ]
+    constants = {"s": np.float32(scale), "z": np.full(3, zero, np.int8), "least": np.float32(least)}
+    model = make(nodes, {"x": [2, 3]}, ["y"], {**constants, "most": np.float32(most)})
+    made = nnrewrite.convert(model, rules=STACK).SerializeToString()
+    found, wanted = (Runtime(one).run([EXTREMES])[0] for one in (made, model))
+    np.testing.assert_array_equal(found, wanted)  # compare_models would let them be a step apart

@@ -55,6 +55,18 @@ def test_another_function_is_different() -> None:
     assert not compare_models(model("Relu", [4, 4]), model("Abs", [4, 4])).passed
 
 
+def test_scales_are_read_from_where_the_weights_of_a_model_lie(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (uint8[4] x) => (float[4] y) { y = DequantizeLinear(x, s, z) }'
+    )
+    constants = {"s": np.float32(0.5), "z": np.uint8(3)}
+    made.graph.initializer.extend(numpy_helper.from_array(one, name) for name, one in constants.items())
+    onnx.save(made, path, save_as_external_data=True, size_threshold=0, location="net.data")
+    found = compare_models(path, path)
+    assert found.passed and Reference().describe(path).inputs[0].scales == (0.5,)
+
+
 def make_loop(turns: int) -> bytes:
     """A model that doubles its input so many times."""
     made = onnx.parser.parse_model(

@@ -30,3 +30,10 @@ def test_a_thread_of_python_ends_when_its_time_is_over() -> None:
         run_limited(count, 0.2, end_thread)
     threads[0].join(5)
     assert not threads[0].is_alive() and time.monotonic() - started < 5
+
+
+def test_work_that_waits_for_good_has_a_limit_as_well() -> None:
+    never = threading.Event()
+    with pytest.raises(TimeoutError):
+        run_limited(lambda: never.wait(20), 0.1, lambda _: never.set())
+    assert never.is_set()
