@@ -153,6 +153,12 @@ def find_arranging(steps: list[Options]) -> Options | None:
     return next(filter(is_arranging, reversed(steps)), None)
 
 
+def is_left_later(steps: list[Options], place: int) -> bool:
+    """Whether a step stays within a dialect that a later one leaves."""
+    stays, *later = (pair is None or pair[0] == pair[1] for pair in (read_pair(one.rules[0]) for one in steps[place:]))
+    return stays and not all(later)
+
+
 def find_resizing(steps: list[Options]) -> Options | None:
     """The step that gives inputs the shapes that are asked for: the first that reads a dialect whose graphs follow.
     None where there is none."""

@@ -37,7 +37,15 @@ from ..engine.rewrite.subgraphs import list_called
 from ..frontends.source import Source, accept
 from . import signatures
 from .compiled_rules import Prepared, prepare
-from .conversion_steps import explain_stacking, find_arranging, find_resizing, find_writer, plan_steps, prepare_step
+from .conversion_steps import (
+    explain_stacking,
+    find_arranging,
+    find_resizing,
+    find_writer,
+    is_left_later,
+    plan_steps,
+    prepare_step,
+)
 from .converted_model import Conversion
 from .inspection import find_speeding
 from .options import DEFAULT, INTERNAL, Options, OptionsDict
@@ -61,8 +69,8 @@ class _Step:
     """What one step of a conversion does.
 
     `opset` is that of the graph that it reads, where it has one. With `keep_all` what no rule takes is left: code has
-    methods to be filled in. Where it is not to be `tuned` yet, that is left to a later step, as is the `layout` where
-    there is none.
+    methods to be filled in. With `fixed` nobody overrides what inputs are by default. Where it is not to be `tuned`
+    yet, that is left to a later step, as is the `layout` where there is none.
     """
 
     options: Options
@@ -71,6 +79,7 @@ class _Step:
     extents: RequestedShapes
     layout: Interface | None
     keep_all: bool
+    fixed: bool
     tuned: bool
 
 
@@ -165,7 +174,11 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         if order == KEPT and alike and (writer.folder or step is not arranging):
             order = None  # a permutation stands in code where the source has it; a later step finds the best places
         order = order if tuned else None
-        module = _run_step(subject, _Step(step, prepared, opset, extents, order, writer.folder, tuned), module)
+        module = _run_step(
+            subject,
+            _Step(step, prepared, opset, extents, order, writer.folder, is_left_later(steps, place), tuned),
+            module,
+        )
     assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
     report = replace(
@@ -212,6 +225,7 @@ def _run_step(subject: Subject, step: _Step, last: Module | None) -> Module:
         keep_custom=options.keep_custom,
         keep_all=step.keep_all,
         folded=options.max_folded_bytes,
+        fixed=step.fixed,
         tuned=step.tuned,
         given=step.opset if rules.source.schemas and across else None,
         adapted=step.opset if not across and step.opset != step.prepared.opset else None,

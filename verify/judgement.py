@@ -11,14 +11,17 @@ from ..engine.base.errors import VerificationError
 from .adapter import Adapter
 from .comparison import Comparison, choose_worst, compare, measure_distance
 from .first_runs import ORDER, Runs
-from .formats import INTERPRETED, ORIGINALS, REFERENCE, find_format
+from .formats import EXPORTED, INTERPRETED, ORIGINALS, REFERENCE, find_format
 from .frames import Array
 from .interpreted import Interpreted, widen_integers
 from .interpreter import InterpreterError, Kernels, Signature, Source, Worker
 from .perturbation import perturb_inputs, perturb_model
+from .perturbed_programs import perturb_program
 
 #: how often an original is perturbed to find how sensitive its results are
 _PERTURBATIONS = 3
+#: what perturbs originals, by their dialect
+_PERTURBING = {REFERENCE: perturb_model, EXPORTED: perturb_program}
 #: what stands beside a comparison that rests on it
 SENSITIVE = "the original's results are off by as much where its numbers are rounded a little otherwise"
 
@@ -51,7 +54,7 @@ def judge_outputs(
         best = _keep_passed(best, _compare_outputs(signature, runs[one], actual, one, spreads))
     known = find_format(source, ORIGINALS)
     alone = known == INTERPRETED and len(runs) == 1  # with another set of kernels the spread of both has told
-    if all(one.verdict.passed for one in best) or (known != REFERENCE and not alone):
+    if all(one.verdict.passed for one in best) or (known == INTERPRETED and not alone):
         return best
     spreads = _measure_sensitivity(worker, source, signature, feeds, runs[first], first)
     allowed = _compare_outputs(signature, runs[first], actual, first, spreads)
@@ -103,14 +106,15 @@ def _measure_sensitivity(
     kernels: Kernels,
 ) -> list[float]:
     """How far results of a model are off, at each output, where its numbers are rounded a little otherwise: the inputs,
-    and in ONNX the weights.
+    and in ONNX and PyTorch the weights and what becomes codes.
 
     A number between two codes becomes the other one for that, which later layers see as a step.
     """
     spreads = [0.0] * len(signature.outputs)
     accepted = source if isinstance(source, bytes) else os.fspath(source)
+    perturb = _PERTURBING.get(find_format(source, ORIGINALS))
     for seed in range(_PERTURBATIONS):
-        perturbed = perturb_model(accepted, seed) if find_format(source, ORIGINALS) == REFERENCE else None
+        perturbed = None if perturb is None else perturb(accepted, seed)
         try:
             others = worker.run(source if perturbed is None else perturbed, perturb_inputs(feeds, seed), kernels)
         except InterpreterError:

@@ -14,13 +14,18 @@ from ..frontends.onnx_graphs import list_nodes, read_proto
 from .frames import Array
 
 #: by which share numbers are off, by their element type: twice the distance of two
-_SHARES = {onnx.TensorProto.FLOAT: 2.0**-22, onnx.TensorProto.FLOAT16: 2.0**-9, onnx.TensorProto.BFLOAT16: 2.0**-6}
+SHARES = {"float32": 2.0**-22, "float16": 2.0**-9, "bfloat16": 2.0**-6}
+_SHARES = {
+    onnx.TensorProto.FLOAT: SHARES["float32"],
+    onnx.TensorProto.FLOAT16: SHARES["float16"],
+    onnx.TensorProto.BFLOAT16: SHARES["bfloat16"],
+}
 #: by which share what is put on a grid is off: some hundredths of a step, where codes have 8 bits
-_SHARE_OF_CODES = 2.0**-12
+SHARE_OF_CODES = 2.0**-12
 #: the types of zero points
 _CODES = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT16, onnx.TensorProto.UINT16)
 #: constants of fewer elements are no weights, but factors of an image's axes or bounds, which say what is computed
-_LEAST = 8
+LEAST = 8
 
 
 def perturb_model(model: str | bytes, seed: int) -> bytes | None:
@@ -46,12 +51,12 @@ def perturb_model(model: str | bytes, seed: int) -> bytes | None:
             if grid and operand in real:
                 # Others may take codes off the same grid, which stays as it is.
                 name = f"{operand}/perturbed/{number}"
-                scale = _perturb_numbers(numpy_helper.to_array(real[operand]), _SHARE_OF_CODES, generator)
+                scale = _perturb_numbers(numpy_helper.to_array(real[operand]), SHARE_OF_CODES, generator)
                 proto.graph.initializer.append(numpy_helper.from_array(scale, name))
                 node.input[place] = name
                 changed = True
     for name, one in real.items():
-        if np.prod(one.dims) >= _LEAST:
+        if np.prod(one.dims) >= LEAST:
             numbers = _perturb_numbers(numpy_helper.to_array(one), _SHARES[one.data_type], generator)
             one.CopyFrom(numpy_helper.from_array(numbers, name))
             changed = True

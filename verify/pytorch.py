@@ -82,7 +82,7 @@ class PyTorch:
 
             def load() -> _Program:
                 with warnings.catch_warnings(action="ignore"):
-                    return _Program(_load_program(key))
+                    return _Program(load_program(key))
 
             try:
                 self._loaded[key] = run_limited(load, self.seconds, end_thread)
@@ -93,7 +93,7 @@ class PyTorch:
         return self._loaded[key]
 
 
-def _load_program(source: str | bytes) -> Any:
+def load_program(source: str | bytes) -> Any:
     """A saved program; where torch knows not all of its operators, those that installed packages add are registered."""
     try:
         return _load_as_known(source)

@@ -27,15 +27,19 @@ class HoldState:
         graph, variables = module.graph, module.target.has_role(VARIABLE)
         first = len(graph.outputs) - len(module.state)
         name_outputs(graph, dict(enumerate(module.state.values(), first)), module.source)
-        ended = {value.name: value for value in graph.outputs}
-        for begun in graph.inputs:
-            end = ended.get(f"{begun.name}{_ENDED}")
-            if begun.const_value is not None and end is not None and end.dtype in (begun.dtype, None):
-                module.state[begun.name or ""] = end.name or ""
-                if variables:
-                    graph.initializers.pop(begun.name or "", None)
-                    module.kept[end.name or ""] = begun.const_value
-                    begun.const_value = None
+        for begun, end in find_state(graph):
+            module.state[begun.name or ""] = end.name or ""
+            if variables and begun.const_value is not None:
+                graph.initializers.pop(begun.name or "", None)
+                module.kept[end.name or ""] = begun.const_value
+                begun.const_value = None
+
+
+def find_state(graph: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
+    """The inputs that are given what the call before yielded, with the outputs that they are given."""
+    ended = {value.name: value for value in graph.outputs}
+    pairs = ((begun, ended.get(f"{begun.name}{_ENDED}")) for begun in graph.inputs if begun.const_value is not None)
+    return [(begun, end) for begun, end in pairs if end is not None and end.dtype in (begun.dtype, None)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from ..base.startup import dataclass
 from ..dialects.literals import make_attribute
 from ..dialects.operators import Dialect, OperatorSpec, get_option, leave_out_empty
 from .base import Module, Visit
+from .fix_defaults import fix_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,7 @@ class NewestForms:
     def run(self, module: Module) -> None:
         """Change the nodes of one graph and of the graphs inside it; inputs with a default are the default, but for
         those of a state."""
-        graph = module.graph
-        for value in [value for value in graph.inputs if value.const_value is not None]:
-            if value.name not in module.state:
-                graph.inputs.remove(value)
-                graph.register_initializer(value)
+        fix_inputs(module.graph, module.state)
         update_nodes(list(ir.traversal.RecursiveGraphIterator(module.graph)), module, self.given)
 
 

@@ -18,6 +18,7 @@ from .base import Module, Pass, Visit, run_passes
 from .closures import Closures
 from .common_subexpressions import CommonSubexpressions
 from .complex import Complex
+from .fix_defaults import FixDefaults
 from .float16 import KeepFloat16
 from .float_interface import FloatInterface
 from .fold import Fold
@@ -52,10 +53,10 @@ class PassOptions:
     becomes inputs and outputs, with `internal_state` it is neither. With `plain` nothing stays quantized, with
     `float_interface` the inputs and outputs do not. `keep_float16` keeps constants of that type, `keep_custom` custom
     operators that no rule is about, `keep_all` all that no rule takes. `folded` is how many bytes more than what they
-    are made of computed constants may take (None: as usual). Without `tuned` what would only make the graph smaller or
-    faster waits for a later step. `part` is what is to become of the main graph's ends, `given` the opset of a source
-    whose operators have versions, where the target has others, `adapted` that of one which is written in another opset
-    of the same dialect.
+    are made of computed constants may take (None: as usual). With `fixed` inputs with a default are constants. Without
+    `tuned` what would only make the graph smaller or faster waits for a later step. `part` is what is to become of the
+    main graph's ends, `given` the opset of a source whose operators have versions, where the target has others,
+    `adapted` that of one which is written in another opset of the same dialect.
     """
 
     extents: RequestedShapes = field(default_factory=RequestedShapes)
@@ -69,6 +70,7 @@ class PassOptions:
     keep_custom: bool = False
     keep_all: bool = False
     folded: int | None = None
+    fixed: bool = False
     tuned: bool = True
     given: int | None = None
     adapted: int | None = None
@@ -96,6 +98,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     ordered = not code or rules.target.facts.channels is not None
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
+        (FixDefaults(), options.fixed),
         (resize, bool(options.extents)),  # while what is known of shapes is what the file says
         (HoldState(), across and (code or rules.target.has_role(VARIABLE))),
         (ModulePaths(), code),
@@ -154,6 +157,7 @@ def list_names(rules: RuleSet) -> list[str]:
         state=True,
         float_interface=True,
         keep_float16=True,
+        fixed=rules.source is rules.target,
         part=Part(("input",)),
         given=1 if rules.source.schemas and rules.source is not rules.target else None,
         adapted=1 if rules.source is rules.target and rules.target.schemas else None,

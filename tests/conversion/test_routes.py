@@ -130,3 +130,24 @@ def test_a_route_of_two_steps_changes_the_order_of_axes_once() -> None:
     assert turned.report.permutations < plain.report.permutations
     code = nnrewrite.rewrite(program, to="/", layout=f"{given.name}=NCHW:NHWC")
     assert list(code.graph.inputs[0].shape or ()) == [n, h, w, c]
+
+
+def test_inputs_with_a_default_are_constants_before_a_step_to_a_dialect_without_them() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "qonnx.custom_op.general": 1]>'
+        " g (float[2, 3, 4] x, float[5, 4] w, float[4] kept) => (float[2, 3, 5] y, float[4] kept_out)"
+        " <float[4] kept = {1, 2, 3, 4}, float[4] k = {2, 2, 2, 2}, float s = {0.01}, float z = {0}, float b = {8}>"
+        " { kept_out = Mul(kept, k) t = Add(x, kept_out)"
+        " q = qonnx.custom_op.general.Quant<signed: int = 1, narrow: int = 1>(w, s, z, b)"
+        " u = Transpose<perm = [1, 0]>(q) y = MatMul(t, u) }"
+    )
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((5, 4), np.float32), "w"))
+    within = nnrewrite.rewrite(model.SerializeToString()).graph
+    assert [value.name for value in within.inputs] == ["x", "w", "kept"]
+    made = nnrewrite.rewrite(model.SerializeToString(), to="tflite").graph
+    assert [value.name for value in made.inputs] == ["x"]
+    operators = [node.op_type for node in made]
+    assert "FULLY_CONNECTED" in operators and "BATCH_MATMUL" not in operators
+    assert operators.count("ASSIGN_VARIABLE") == 1
+    code = nnrewrite.rewrite(model.SerializeToString(), to="torch")
+    assert [value.name for value in code.graph.inputs] == ["x", "kept"]

@@ -644,6 +644,17 @@ def test_all_rows_of_a_value_are_unpacked_at_once(places: list[int], expected: s
     assert operators(model) == {expected}
 
 
+def test_rows_are_picked_from_a_table_of_any_size(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("ArgMax", ["f"], ["i"], axis=1, keepdims=0),
+        helper.make_node("Gather", ["table", "i"], ["place"]),
+        helper.make_node("Gather", ["table", "place"], ["row"]),
+        helper.make_node("Gather", ["x", "row"], ["y"]),
+    ]
+    feeds, table = {"f": draw(3, 9), "x": draw(7, 2)}, np.arange(2_200_000) % 7
+    agree(make(nodes, feeds, ["y"], {"table": table}), feeds, interpreter)
+
+
 @pytest.mark.parametrize("equation", ["bij,bjk->bik", "bqd,bkd->bqk", "bij,bjk->kb", "bij,bjk"])
 def test_sums_by_letters_are_products_of_matrices(equation: str, interpreter: Interpreter) -> None:
     feeds = {"a": draw(2, 3, 4), "b": draw(2, 5, 4) if "kd" in equation else draw(2, 4, 5)}

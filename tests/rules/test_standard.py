@@ -201,6 +201,64 @@ def test_classes_have_the_labels_of_the_most_votes() -> None:
     require_equal(model, [draw(20, 4)])
 
 
+def test_trees_that_are_too_large_for_a_table_are_refused_by_their_size() -> None:
+    count = 70_000  # of one node and two leaves each
+    numbers = {
+        "nodes_splits": np.zeros(count, np.float32),
+        "nodes_modes": np.zeros(count, np.uint8),
+        "leaf_weights": np.ones(2 * count, np.float32),
+    }
+    leaves = range(2 * count)
+    stumps = helper.make_node(
+        "TreeEnsemble",
+        ["x"],
+        ["y"],
+        name="stumps",
+        domain=LEARNING,
+        n_targets=1,
+        aggregate_function=1,
+        nodes_featureids=[0] * count,
+        nodes_truenodeids=leaves[::2],
+        nodes_trueleafs=[1] * count,
+        nodes_falsenodeids=leaves[1::2],
+        nodes_falseleafs=[1] * count,
+        leaf_targetids=[0] * (2 * count),
+        tree_roots=range(count),
+        **{name: onnx.numpy_helper.from_array(array) for name, array in numbers.items()},
+    )
+    model = onnx.load_from_string(make([stumps], {"x": ["n", 3]}, ["y"]))
+    model.opset_import[2].version = 5
+    with pytest.raises(UnsupportedError, match=r"(?s)TreeEnsemble x 1: stumps.*its trees have 210000 nodes, more than"):
+        nnrewrite.rewrite(model.SerializeToString(), to="tflite")
+
+
+@pytest.mark.slow
+def test_forests_with_too_many_weights_are_refused_by_their_number() -> None:
+    one = {"nodes_modes": ["LEAF"]} | {
+        f"nodes_{name}": [0] for name in ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids")
+    }
+    weights = [0.5] * 2_000_001  # told before anything is computed of what they belong to
+    node = helper.make_node(
+        "TreeEnsembleClassifier",
+        ["x"],
+        ["label", "scores"],
+        name="forest",
+        domain=LEARNING,
+        classlabels_int64s=[0, 1],
+        nodes_values=[0.0],
+        class_treeids=[0],
+        class_nodeids=[0],
+        class_ids=[0],
+        class_weights=weights,
+        **one,
+    )
+    model = make([node], {"x": ["n", 3]}, ["label", "scores"], types={"label": onnx.TensorProto.INT64})
+    with pytest.raises(
+        UnsupportedError, match=r"(?s)TreeEnsembleClassifier x 1: forest.*have 2000001 weights, more than"
+    ):
+        nnrewrite.rewrite(model, to="tflite")
+
+
 def test_operators_from_before_the_first_release_are_read() -> None:
     nodes = [
         helper.make_node("ImageScaler", ["x"], ["a"], scale=0.5, bias=[0.25, -0.5]),

@@ -15,7 +15,8 @@ from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.frontends.source import accept
 from nnrewrite.verify import Interpreter, Kernels, compare_models
 from nnrewrite.verify.interpreter import ModelTimeoutError
-from nnrewrite.verify.pytorch import PyTorch
+from nnrewrite.verify.perturbed_programs import perturb_program
+from nnrewrite.verify.pytorch import PyTorch, load_program
 
 PROGRAMS = Path(__file__).parent.parent / "frontends" / "pt2"
 NAMES = ["views", "loops", "recurrent", "attention", "codes", "figures", "waves", "waves_core", "image", "image_core"]
@@ -237,3 +238,58 @@ def test_a_loop_along_any_axis_keeps_the_type_of_what_it_collects(kind: str, to:
     program = export(make_module(lambda x: tuple(torch.cummax(x, 1))), x)
     nnrewrite.rewrite(program, to=to).save(tmp_path / f"net.{to}")
     assert compare_models(program, tmp_path / f"net.{to}").passed
+
+
+def quantize(x: Any) -> Any:
+    """Codes with steps of one, as numbers."""
+    import torch
+
+    codes = torch.ops.quantized_decomposed
+    grid = 1.0, 0, -128, 127, torch.int8
+    return codes.dequantize_per_tensor(codes.quantize_per_tensor(x, *grid), *grid)
+
+
+@needs_torch
+@pytest.mark.torch
+def test_a_number_between_two_codes_may_become_either() -> None:
+    import torch
+    import torch.ao.quantization.fx._decomposed  # which registers what `quantize` calls
+
+    sample = [np.arange(16, dtype=np.float32) + 0.5]  # of which kernels round up what torch rounds to the even one
+    program = accept(export(make_module(quantize), torch.ones(16)))
+    for other, passed in ((lambda x: quantize(x * 1.0000002), True), (lambda x: quantize(x + 3), False)):
+        model = nnrewrite.convert(export(make_module(other), torch.ones(16))).SerializeToString()
+        found = compare_models(program, model, inputs=[sample])
+        assert found.passed is passed and found.is_sensitive is passed
+
+
+@needs_torch
+@pytest.mark.torch
+def test_numbers_of_a_program_are_off_by_a_part_of_a_step_where_they_become_codes() -> None:
+    import torch
+    import torch.ao.quantization.fx._decomposed  # which registers what `quantize` calls
+
+    def compute(x: Any) -> Any:
+        return quantize(x), torch.fake_quantize_per_tensor_affine(x, 0.5, 0, -128, 127), x + 1
+
+    program = accept(export(make_module(compute), torch.ones(3)))
+    numbers = [np.array([100.499, 50.2, 20.0], np.float32)]
+    runs = [PyTorch().run(one, [numbers])[0] for seed in range(4) if (one := perturb_program(program, seed))]
+    found = [{tuple(run[place].tolist()) for run in runs} for place in range(3)]
+    assert found[0] == {(100.0, 50.0, 20.0), (101.0, 50.0, 20.0)}
+    assert found[1] == {(63.5, 50.0, 20.0)}
+    assert found[2] == {tuple((numbers[0] + 1).tolist())}
+
+
+@needs_torch
+@pytest.mark.torch
+def test_weights_of_a_program_are_off_in_their_last_places() -> None:
+    import torch
+
+    weights = torch.nn.Linear(16, 16)
+    program = perturb_program(accept(export(weights, torch.ones(1, 16))), 0)
+    assert program is not None
+    found = load_program(program).state_dict["weight"].detach().numpy()
+    wanted = weights.weight.detach().numpy()
+    assert np.all(found != wanted) and np.allclose(found, wanted, rtol=2.0**-21)
+    assert perturb_program(accept(export(make_module(torch.sin), torch.ones(2))), 0) is None
