@@ -58,6 +58,10 @@ def test_rule(rules: tuple[str, ...], subject: Subject, oracles: dict[tuple[str,
         tally = examine(subject, oracle, EXAMPLES or RULES[rules], SEED)
         if tally.idle:
             tally.add(examine(subject, oracle, 240, f"{SEED} once more", until=True))
+        own = (subject.rule.span.file.partition("/")[0],)
+        if tally.idle and own[0] not in rules:  # a step to another dialect computes constants before rules see them
+            found = next(one for one in list_subjects(loader.load(own), set()) if one.name == subject.name)
+            tally = examine(found, Oracle(oracle.interpreter, loader.load(own).catalogue, own), RULES[rules], SEED)
     problem = tally.explain_problem()
     if OLDER and not tally.tried and "the evaluator fails" in problem:
         pytest.skip(f"the evaluator of an older onnx than 1.23 cannot: {problem}")
