@@ -172,7 +172,7 @@ def test_a_pipe_is_no_model_and_nobody_waits_for_it(tmp_path: Path, ending: str)
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
-        (gzip.compress(b"model"), "this is a file compressed by gzip, which has to be unpacked first"),
+        (gzip.compress(b"model", mtime=0), "this is a file compressed by gzip, which has to be unpacked first"),
         (b"\x89HDF\r\n\x1a\n", "this is an HDF5 file, as Keras saves models"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "this is a pointer of Git LFS to a file, not the file"),
         (b"<!DOCTYPE html>", "this is text, as a page that was downloaded in the place of a file"),
