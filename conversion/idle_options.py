@@ -16,7 +16,7 @@ _TFLITE, _ONNX, _TORCH = "tflite", "onnx", "torch"
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Route:
     """The dialects that each step of a conversion leads from and to, and whether the last makes code."""
 
     pairs: tuple[tuple[str, str], ...]
@@ -47,29 +47,32 @@ class _Way:
         return not self.code and any(pair in self.pairs for pair in pairs)
 
 
-#: what each option is about, and whether it is about a way; of others it depends on the model
-_ABOUT: Mapping[str, tuple[str, Callable[[_Way], bool]]] = {
-    "opset": ("models that are written as ONNX", lambda way: way.makes_onnx),
+#: what each option is about, and whether it is about a route; of others it depends on the model
+_ABOUT: Mapping[str, tuple[str, Callable[[_Route], bool]]] = {
+    "opset": ("models that are written as ONNX", lambda route: route.makes_onnx),
     "float": (
         "models of other formats than ONNX and those that are written in another",
-        lambda way: way.crosses or way.pairs[0][0] != _ONNX,
+        lambda route: route.crosses or route.pairs[0][0] != _ONNX,
     ),
-    "activations": ("models of other formats that are written as ONNX", lambda way: way.makes_onnx and way.crosses),
-    "exact": ("TensorFlow Lite models that are written as ONNX", lambda way: way.has((_TFLITE, _ONNX))),
+    "activations": (
+        "models of other formats that are written as ONNX",
+        lambda route: route.makes_onnx and route.crosses,
+    ),
+    "exact": ("TensorFlow Lite models that are written as ONNX", lambda route: route.has((_TFLITE, _ONNX))),
     "hybrid": (
         "TensorFlow Lite models that are written as ONNX, and models that become TensorFlow Lite",
-        lambda way: way.has((_TFLITE, _ONNX), (_ONNX, _TFLITE)),
+        lambda route: route.has((_TFLITE, _ONNX), (_ONNX, _TFLITE)),
     ),
-    "fake_quantize": ("models that are written as PyTorch code", lambda way: way.pairs[-1][1] == _TORCH),
+    "fake_quantize": ("models that are written as PyTorch code", lambda route: route.pairs[-1][1] == _TORCH),
     "keep_custom": (
         "models that are written in another format, and not as code",
-        lambda way: way.crosses and not way.code,
+        lambda route: route.crosses and not route.code,
     ),
-    "max_folded_bytes": ("ONNX models and those that keep their format", lambda way: way.is_within),
-    "state": ("models of other formats than ONNX that are written in another", lambda way: way.begins_elsewhere),
+    "max_folded_bytes": ("ONNX models and those that keep their format", lambda route: route.is_within),
+    "state": ("models of other formats than ONNX that are written in another", lambda route: route.begins_elsewhere),
     "layout": (
         "ONNX models and those that are written in another format",
-        lambda way: way.crosses or way.makes_onnx,
+        lambda route: route.crosses or route.makes_onnx,
     ),
 }
 
@@ -84,10 +87,10 @@ def check_options(options: Options, reader: Reader, writer: Writer, route: Seque
         asked = [name for name in asked if name != "opset"]
     if not asked or any(read_pair(names[0]) is None for names in route):
         return
-    way = _Way(tuple(pair for names in route if (pair := read_pair(names[0])) is not None), writer.folder)
+    taken = _Route(tuple(pair for names in route if (pair := read_pair(names[0])) is not None), writer.folder)
     for name in asked:
         about, concerns = _ABOUT[name]
-        if concerns(way) or (name == "layout" and Interface.parse(options.layout) == KEPT):
+        if concerns(taken) or (name == "layout" and Interface.parse(options.layout) == KEPT):
             continue
         raise CallError(
             f"--{name.replace('_', '-')} is about {about}: it has no effect on {reader.name} models that are written"

@@ -19,6 +19,7 @@ from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.packs.folders import list_built_in
 from ..engine.packs.headers import has_stage, read_pair
+from ..engine.passes.fix_defaults import fix_inputs
 from ..engine.rewrite.stages import JUDGING, MEANING, SUPPORT
 from ..frontends import readers
 from ..frontends.source import Source, accept
@@ -90,8 +91,7 @@ def partition(source: Source, target: str, options: Options | None = None) -> Pa
         lack = f"target {target} has no rules of the stage {SUPPORT}, which say what it takes of a model"
         raise CallError(f"{lack}; {_advise()}")
     model, prepared = _read(held, pair[0], target, options or Options())
-    for value in [value for value in model.graph.inputs if value.const_value is not None]:
-        model.graph.inputs.remove(value)  # a default that callers may override: what is divided computes with it
+    fix_inputs(model.graph, ())  # which callers may override: what is divided computes with their defaults
     if not prepared.rules.source.schemas:
         fold_stored(model.graph, prepared.rules.source)
         fold_shape_arithmetic(model.graph, prepared.rules)

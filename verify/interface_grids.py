@@ -1,4 +1,4 @@
-"""What nodes at both ends of an ONNX model say of its inputs and outputs: the grids of codes, the steps of reals."""
+"""Grids of the inputs and outputs of ONNX models, by the nodes beside them: of codes, and of what these stand for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..frontends.onnx_graphs import read_proto
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class InterfaceGrids:
     """What is said of inputs and outputs, by their names: the scale and zero point of those that are codes, and the
     step of real outputs that are a view of codes, which is the scale of these."""
 
@@ -23,8 +23,8 @@ class Ends:
     steps: Mapping[str, float]
 
 
-def read_ends(model: str | bytes) -> Ends:
-    """What a model's nodes say of its ends: those that read all of an input, and those that make an output."""
+def read_interface_grids(model: str | bytes) -> InterfaceGrids:
+    """What the nodes that read all of an input say of it, and those that make an output of that."""
     # With a path it is known where constants lie that are in other files.
     read = ir.from_proto(read_proto(model)) if isinstance(model, bytes) else ir.load(model)
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(read)
@@ -41,4 +41,4 @@ def read_ends(model: str | bytes) -> Ends:
         known = None if scale is None else read_initializer(scale)
         if known is not None and known.size == 1:
             steps[value.name or ""] = float(known.item())
-    return Ends(grids, steps)
+    return InterfaceGrids(grids, steps)

@@ -26,7 +26,7 @@ def perturb_program(source: Source, seed: int) -> bytes | None:
         try:
             program = load_program(locate(source))
             changed = _perturb_weights(program, generator)
-            changed = _perturb_numbers_put_on_grids(program, generator) or changed
+            changed = _perturb_quantized_numbers(program, generator) or changed
             if not changed:
                 return None
             written = io.BytesIO()
@@ -50,7 +50,7 @@ def _perturb_weights(program: Any, generator: np.random.Generator) -> bool:
     return changed
 
 
-def _perturb_numbers_put_on_grids(program: Any, generator: np.random.Generator) -> bool:
+def _perturb_quantized_numbers(program: Any, generator: np.random.Generator) -> bool:
     """Multiply what becomes codes, where it is computed or given, by nearly one."""
     import torch
 

@@ -14,9 +14,9 @@ import numpy as np
 from ..engine.base.errors import VerificationError
 from .frames import Array
 from .inputs import SECOND, SIZES, draw
+from .interface_grids import InterfaceGrids, read_interface_grids
 from .interpreter import InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor
 from .low_bit_weights import reset_accuracy_level
-from .model_ends import Ends, read_ends
 from .runtime import Runtime
 from .symbolic_sizes import compute_size
 from .time_limit import TIME_LIMIT
@@ -57,7 +57,9 @@ class Reference:
         """
         key = model if isinstance(model, bytes) else os.fspath(model)
         if key not in self._described:
-            self._described[key] = _find_sizes(self._load(key, Kernels.OPTIMIZED), read_ends(key), self.fixed)
+            self._described[key] = _find_sizes(
+                self._load(key, Kernels.OPTIMIZED), read_interface_grids(key), self.fixed
+            )
         return self._described[key]
 
     def list_shapes(self, model: Source) -> list[tuple[object, ...]]:
@@ -96,8 +98,8 @@ class Reference:
         return self._loaded[key, kernels]
 
 
-def _find_sizes(runtime: Runtime, ends: Ends, fixed: Sequence[Sequence[object]] = ()) -> Signature:
-    """The inputs and outputs of a model at the first sizes with which it runs, with what its `ends` say of them."""
+def _find_sizes(runtime: Runtime, interface: InterfaceGrids, fixed: Sequence[Sequence[object]] = ()) -> Signature:
+    """The inputs and outputs of a model at the first sizes with which it runs, with what is known of their grids."""
     names: dict[Any, Sequence[int]] = {}
     shapes = [runtime.read_shape(name) for name in runtime.inputs]
     every = dict.fromkeys((extent for shape in shapes for extent in shape if isinstance(extent, str)), 1)
@@ -120,7 +122,7 @@ def _find_sizes(runtime: Runtime, ends: Ends, fixed: Sequence[Sequence[object]] 
                 names.setdefault(_name_size(name, place, extent), (said, *usual) if isinstance(said, int) else usual)
     failure: VerificationError | None = None
     for sizes in _combine(names):
-        inputs = tuple(_add_grid(_describe_tensor(runtime, name, sizes), ends) for name in runtime.inputs)
+        inputs = tuple(_add_grid(_describe_tensor(runtime, name, sizes), interface) for name in runtime.inputs)
         for [sample] in draw(inputs):
             try:
                 results = runtime.run(sample)
@@ -131,10 +133,10 @@ def _find_sizes(runtime: Runtime, ends: Ends, fixed: Sequence[Sequence[object]] 
                 continue
             outputs = zip(runtime.outputs, results, strict=True)
             described = (
-                Tensor(name, _name_type(one), one.shape, one.shape, step=ends.steps.get(name, 0.0))
+                Tensor(name, _name_type(one), one.shape, one.shape, step=interface.steps.get(name, 0.0))
                 for name, one in outputs
             )
-            return Signature(inputs, tuple(_add_grid(one, ends) for one in described))
+            return Signature(inputs, tuple(_add_grid(one, interface) for one in described))
     raise InterpreterError(f"{failure or 'the model has too many free sizes'}")
 
 
@@ -162,11 +164,11 @@ def _describe_tensor(runtime: Runtime, name: str, sizes: Mapping[Any, int]) -> T
     return Tensor(name, kind, shape, shape, counts=kind in _WHOLE and any(total is not None for total in sums))
 
 
-def _add_grid(tensor: Tensor, ends: Ends) -> Tensor:
+def _add_grid(tensor: Tensor, interface: InterfaceGrids) -> Tensor:
     """A tensor with the scale and the zero point of its codes, where it has such."""
-    if tensor.name not in ends.grids:
+    if tensor.name not in interface.grids:
         return tensor
-    scale, zero = ends.grids[tensor.name]
+    scale, zero = interface.grids[tensor.name]
     return replace(tensor, scales=(scale,), zero_points=(zero,))
 
 

@@ -50,6 +50,7 @@ def has_wide_codes(node: ir.Node) -> bool:
 
 
 def has_quantized_weights(node: ir.Node) -> bool:
+    """Whether constant operands, which no caller overrides, are quantized."""
     known = (value for value in node.inputs if value is not None and value.const_value is not None)
     return any(read_quantization(value) and not value.is_graph_input() for value in known)
 
