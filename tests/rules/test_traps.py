@@ -17,6 +17,9 @@ from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter
 
+from ..engine.expressions.test_tables import value
+from .test_loops import Block
+
 Single = Callable[..., bytes]
 F32 = "FLOAT32"
 
@@ -166,9 +169,9 @@ def test_shapes_that_the_file_leaves_out_follow_from_constants(interpreter: Inte
     x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([4, 3]))
     real = ir.Node("tflite", "DEQUANTIZE", [codes], name="real")
     product = ir.Node("tflite", "FULLY_CONNECTED", [x, real.outputs[0], None], name="product")
-    for value, shape in ((codes, None), (real.outputs[0], None), (product.outputs[0], ir.Shape([4, 2]))):
-        value.type = value.type or ir.TensorType(ir.DataType.FLOAT)
-        value.shape = shape
+    for one, shape in ((codes, None), (real.outputs[0], None), (product.outputs[0], ir.Shape([4, 2]))):
+        one.type = one.type or ir.TensorType(ir.DataType.FLOAT)
+        one.shape = shape
     graph.extend([real, product])
     graph.inputs.append(x)
     graph.outputs[:] = [product.outputs[0]]
@@ -261,3 +264,21 @@ def test_transforms_are_the_same_at_every_opset(
     session = onnxruntime.InferenceSession(nnrewrite.convert(source, opset=opset).SerializeToString())
     ours = session.run(None, {"x": x})[0]
     np.testing.assert_allclose(ours[..., 0] + 1j * ours[..., 1], theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_extents_are_divided_and_cut_off_as_what_is_never_negative(
+    interpreter: Interpreter, catalogue: Catalogue
+) -> None:
+    """Frames of a signal of any length, as TensorFlow counts them: whole frames of four, behind each other."""
+    b = Block(value("x", "FLOAT", [None]))
+    (x,) = b.inputs
+    extents = b.op("SHAPE", [x], [1], "INT32", out_type="INT32")
+    frames = b.op("FLOOR_DIV", [extents, b.constant([4])], [1], "INT32")
+    kept = b.op("MUL", [frames, b.constant([4])], [1], "INT32")
+    cut = b.op("SLICE", [x, b.constant([0]), kept], [None])
+    y = b.op("RESHAPE", [cut, b.constant([-1, 4])], [None, 4])
+    source = write(ir.Model(b.graph([y], "main"), ir_version=10), catalogue)
+    agree(interpreter, source, np.arange(11, dtype=np.float32))
+    operators = [node.op_type for node in nnrewrite.convert(source).graph.node]
+    assert operators.count("Div") == 1
+    assert not {"Mod", "Less", "Equal", "Where"} & {*operators}
