@@ -462,6 +462,22 @@ def test_boxes_that_overlap_better_ones_are_left_out(interpreter: Interpreter) -
     )
 
 
+def test_the_first_of_boxes_with_equal_codes_is_better(interpreter: Interpreter) -> None:
+    corners = np.random.default_rng(3).uniform(0, 9, (2, 40, 2))
+    boxes = np.concatenate([corners, corners + 2], axis=2).astype(np.float32)
+    codes = np.random.default_rng(4).integers(100, 104, (2, 40, 2), np.uint8)
+    limits = {"most": np.array([20]), "overlap": np.array([0.3], np.float32), "least": np.array([0.397], np.float32)}
+    nodes = [
+        helper.make_node("DequantizeLinear", ["codes", "scale", "zero"], ["numbers"]),
+        helper.make_node("Sigmoid", ["numbers"], ["chances"]),
+        helper.make_node("Transpose", ["chances"], ["scores"], perm=[0, 2, 1]),
+        helper.make_node("NonMaxSuppression", ["boxes", "scores", *limits], ["y"]),
+    ]
+    constants = {**limits, "scale": np.array(0.25, np.float32), "zero": np.array(104, np.uint8)}
+    feeds = {"boxes": boxes, "codes": codes}
+    agree(make(nodes, feeds, ["y"], constants), feeds, interpreter)
+
+
 @pytest.mark.parametrize("reduction", ["max", "min", "mul"])
 @pytest.mark.parametrize("operator", ["ScatterND", "ScatterElements"])
 def test_updates_to_one_place_are_joined(operator: str, reduction: str, interpreter: Interpreter) -> None:
