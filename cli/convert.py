@@ -99,7 +99,7 @@ def _print_version(ctx: click.Context, option: click.Parameter, wanted: bool) ->
 )
 @click.option("--profile", is_flag=True, help="Show how long each part took, and each rule with its attempts.")
 @flags.as_json
-@click.option("--quiet", is_flag=True, help="Print errors only.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
 )
