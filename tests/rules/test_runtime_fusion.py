@@ -1,0 +1,69 @@
+"""What ONNX Runtime joins as it loads a model, it joins in the optimized model as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import nnrewrite
+import onnx
+import onnxruntime
+import pytest
+
+from .text_models import add_weights, write_model
+
+MODELS = Path(__file__).parents[3] / "shared/onnx_models"
+
+HALF = "h = Constant<value_float = 0.5>() o = Constant<value_float = 1.0>()"
+GELU = {
+    "by a factor": f"{HALF} r = Constant<value_float = 0.70710678>() a = Mul(v, r) b = Erf(a) e = Add(b, o)",
+    "by a quotient": f"{HALF} r = Constant<value_float = 1.41421356>() a = Div(v, r) b = Erf(a) e = Add(b, o)",
+}
+ENDS = {"the half last": "m = Mul(v, e) u = Mul(m, h)", "the half inside": "m = Mul(e, h) u = Mul(v, m)"}
+LAYERS = {
+    "a convolution": "y = Conv(u, w)",
+    "a product": "y = MatMul(u, k)",
+    "a transposed convolution": "y = ConvTranspose(u, w)",
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("gelu", GELU)
+def test_a_gelu_before_a_layer_is_one_operator_of_the_runtime(gelu: str, end: str, layer: str, tmp_path: Path) -> None:
+    nodes = f"v = Conv(x, w) {GELU[gelu]} {ENDS[end]} {LAYERS[layer]}"
+    path = write_model(tmp_path / "model.onnx", 17, "y", nodes, "float[1, 4, 5, 5] x")
+    add_weights(path, {"w": (4, 4, 1, 1), "k": (5, 3)})
+    nnrewrite.rewrite(path).save(tmp_path / "better.onnx")
+    assert "Gelu" in list_joined(tmp_path / "better.onnx", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(MODELS.glob("*.onnx")) or [MODELS], ids=lambda path: path.stem)
+def test_the_runtime_has_no_more_operators_for_the_optimized_model(path: Path, tmp_path: Path) -> None:
+    if not path.is_file():
+        pytest.skip(f"there is no {path}")
+    nnrewrite.rewrite(path).save(tmp_path / "better.onnx")
+    try:
+        before = list_joined(path, tmp_path)
+    except Exception as error:
+        pytest.skip(f"ONNX Runtime does not load the original: {error}")
+    assert len(list_joined(tmp_path / "better.onnx", tmp_path)) <= len(before)
+
+
+def list_joined(path: Path, folder: Path) -> list[str]:
+    """The operators that ONNX Runtime makes of a model before it looks at layouts, those of inner graphs among them."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = f"{folder / 'joined.onnx'}"
+    options.log_severity_level = 3
+    onnxruntime.InferenceSession(path, options)
+    return [node.op_type for node in list_nodes(onnx.load(folder / "joined.onnx").graph)]
+
+
+def list_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in [attribute.g, *attribute.graphs]:
+                yield from list_nodes(inner)
