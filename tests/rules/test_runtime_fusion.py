@@ -38,6 +38,30 @@ def test_a_gelu_before_a_layer_is_one_operator_of_the_runtime(gelu: str, end: st
     assert "Gelu" in list_joined(tmp_path / "better.onnx", tmp_path)
 
 
+def test_signed_codes_that_are_turned_stay_between_quantized_operators(tmp_path: Path) -> None:
+    """Attention as quantizers of ONNX Runtime write it: each operator and each Transpose between a pair of its own."""
+
+    def quantized(name: str, made: str) -> str:
+        return f"{name}r = {made} {name}q = QuantizeLinear({name}r, s, z) {name} = DequantizeLinear({name}q, s, z)"
+
+    nodes = [
+        "s = Constant<value_float = 0.05>() z = Constant<value = int8 {3}>()",
+        quantized("a", "Identity(x)"),
+        quantized("b", "Transpose<perm = [0, 2, 1]>(a)"),
+        quantized("c", "MatMul(a, b)"),
+        quantized("d", "Transpose<perm = [0, 2, 1]>(c)"),
+        quantized("e", "MatMul(d, a)"),
+        quantized("f", "Transpose<perm = [0, 2, 1]>(e)"),
+        quantized("g", "MatMul(f, d)"),
+        "y = Relu(g)",
+    ]
+    path = write_model(tmp_path / "model.onnx", 17, "y", " ".join(nodes), "float[1, 4, 8] x")
+    nnrewrite.rewrite(path).save(tmp_path / "better.onnx")
+    before, after = list_joined(path, tmp_path), list_joined(tmp_path / "better.onnx", tmp_path)
+    assert after.count("QLinearMatMul") >= before.count("QLinearMatMul") > 0
+    assert len(after) <= len(before)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(MODELS.glob("*.onnx")) or [MODELS], ids=lambda path: path.stem)
 def test_the_runtime_has_no_more_operators_for_the_optimized_model(path: Path, tmp_path: Path) -> None:
