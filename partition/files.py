@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..engine.base.atomic_write import open_replacement
+from ..engine.base.atomic_write import open_replacement, remove
 from ..engine.base.errors import RewriteError
 from .bodies import list_bodies
 from .host_model import write_host
@@ -78,7 +78,7 @@ def write(
     }
     for step in (*manifest["steps"], *(part for body in bodies for part in body["parts"])):
         step.update(told.get(step["name"], {}))
-    _remove_former(folder, set(_list_files(manifest)))
+    _remove_former(folder, set(_list_models(manifest)))
     with open_replacement(folder / PICTURE) as out:
         out.write(draw_plan(graph, plan).encode())
     with open_replacement(folder / MANIFEST) as out:
@@ -86,7 +86,15 @@ def write(
     return manifest
 
 
-def _list_files(manifest: Mapping[str, Any]) -> Iterator[str]:
+def list_files(folder: Path, files: ModelFiles, plans: Mapping[ir.Graph, Plan]) -> list[Path]:
+    """The files that `write` puts into a folder, and those of the partition there before, which it removes."""
+    pieces = [piece.name for graph, plan in plans.items() for piece in cut_graph(graph, plan)]
+    names = {*(f"{name}{files.suffix}" for name in (HOST, *pieces)), *_list_former(folder)}
+    beside = [path for name in sorted(names) for path in files.list_files(folder / name)]
+    return [folder / MANIFEST, folder / PICTURE, *beside]
+
+
+def _list_models(manifest: Mapping[str, Any]) -> Iterator[str]:
     """The models that a manifest names."""
     yield manifest["host_model"]
     for step in (*manifest["steps"], *(part for body in manifest.get("bodies", ()) for part in body["parts"])):
@@ -94,15 +102,19 @@ def _list_files(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _remove_former(folder: Path, written: set[str]) -> None:
-    """Remove the steps of the partition that was in the folder before, as its manifest names them."""
+    """Remove the models of the partition that was in the folder before."""
+    for file in _list_former(folder) - written:
+        remove(folder / file)
+
+
+def _list_former(folder: Path) -> set[str]:
+    """The models of the partition that is in a folder, as its manifest names them."""
     try:
         former = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        files = {Path(name).name for name in _list_files(former)}
+        names = {Path(name).name for name in _list_models(former)}
     except (OSError, ValueError, KeyError, TypeError):
-        return  # there is no manifest, or none of ours
-    for file in files - written:
-        if Path(file).suffix in SUFFIXES:
-            (folder / file).unlink(missing_ok=True)
+        return set()  # there is no manifest, or none of ours
+    return {name for name in names if Path(name).suffix in SUFFIXES}
 
 
 def _describe_body(

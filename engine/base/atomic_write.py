@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import RewriteError
+from .errors import CallError, RewriteError
 
 
 class DestinationError(RewriteError):
@@ -22,6 +22,26 @@ def read_mode(path: str | os.PathLike[str]) -> int:
         return Path(path).stat().st_mode
     except (OSError, ValueError):  # of a name with a null in it
         return 0
+
+
+def check_name(path: str) -> None:
+    """Raise CallError for a path that no file can have on any system."""
+    try:
+        if b"\0" in os.fsencode(path):
+            raise CallError(f"{path!r}: no file has a name with a null in it")
+    except UnicodeEncodeError as error:
+        raise CallError(f"{path!r}: no file has a name that is no text") from error
+
+
+def accept_destination(path: str | os.PathLike[str]) -> Path:
+    """The path that something is to be written to; raises CallError for what is none."""
+    if not isinstance(path, str | os.PathLike):
+        raise CallError(f"what is written goes to a path, got an object of type {type(path).__name__}")
+    text = os.fsdecode(path)
+    if not text:
+        raise CallError("the path to write to is empty")
+    check_name(text)
+    return Path(text)
 
 
 @contextlib.contextmanager
