@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import shlex
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..conversion.options import DEFAULT, PORTABLE, Options
+from ..engine.base import regular_files
 from ..engine.base.errors import RewriteError, VerificationError
 from ..engine.packs.folders import find_folders
 from ..verify.comparison import check_equal
@@ -102,7 +104,7 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
     from ..conversion import pipeline
 
     try:
-        with np.load(path.with_suffix(".npz"), allow_pickle=True) as saved:
+        with np.load(io.BytesIO(regular_files.read_bytes(path.with_suffix(".npz"))), allow_pickle=True) as saved:
             opset, exact = int(saved["opset"]) or None, "exact" in saved.files and bool(saved["exact"])
             most = int(saved["most"]) if "most" in saved.files else -1
             count = sum(name.startswith("input_") for name in saved.files)

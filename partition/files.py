@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from ..engine.base.atomic_write import open_replacement, remove
 from ..engine.base.errors import RewriteError
+from ..engine.base.regular_files import read_text
 from .bodies import list_bodies
 from .host_model import write_host
 from .model_files import SUFFIXES, ModelFiles
@@ -110,7 +111,7 @@ def _remove_former(folder: Path, written: set[str]) -> None:
 def _list_former(folder: Path) -> set[str]:
     """The models of the partition that is in a folder, as its manifest names them."""
     try:
-        former = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        former = json.loads(read_text(folder / MANIFEST))
         names = {Path(name).name for name in _list_models(former)}
     except (OSError, ValueError, KeyError, TypeError):
         return set()  # there is no manifest, or none of ours

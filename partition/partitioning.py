@@ -16,7 +16,7 @@ from ..conversion.compiled_rules import Prepared, prepare
 from ..conversion.options import Options
 from ..conversion.pipeline import rewrite
 from ..conversion.target import read_prices
-from ..engine.base.atomic_write import accept_destination
+from ..engine.base.atomic_write import accept_destination, check_replaceable
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.packs.folders import list_built_in
@@ -69,7 +69,10 @@ class Partition:
         if functions and not self.files.functions:
             raise CallError(f"{self.files.suffix} files have no functions, parts are custom operators there")
         place = accept_destination(folder)
-        check_replaced(place, self.list_files(place), () if self.source is None else [self.source])
+        files = self.list_files(place)
+        check_replaced(place, files, () if self.source is None else [self.source])
+        for file in files:
+            check_replaceable(file)  # before the first is written
         finish = self._rewrite if self.rewrites else None
         return write(place, self.model, self.files, self.plans, {"target": self.target}, functions, finish)
 

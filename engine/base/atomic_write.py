@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from .errors import CallError, RewriteError
+from .regular_files import read_bytes
 
 
 class DestinationError(RewriteError):
@@ -42,6 +43,12 @@ def accept_destination(path: str | os.PathLike[str]) -> Path:
         raise CallError("the path to write to is empty")
     check_name(text)
     return Path(text)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise DestinationError for what is there and no regular file, as a device, a pipe or a folder."""
+    if (mode := read_mode(path)) and not stat.S_ISREG(mode):
+        raise DestinationError(f"{path}: not a regular file, cannot be replaced")
 
 
 @contextlib.contextmanager
@@ -83,7 +90,7 @@ def remove(path: Path) -> None:
 def check_own(paths: Iterable[Path], marked: Path, mark: str) -> None:
     """Raise DestinationError for files that are there, unless a marked one says that they are of this program."""
     try:
-        own = mark.encode() in marked.read_bytes()
+        own = mark.encode() in read_bytes(marked)
     except OSError:
         own = False
     for path in () if own else paths:
