@@ -26,7 +26,7 @@ from .external_data import TensorFiles
 from .file_kinds import explain_kind
 from .mapping import load
 from .onnx_functions import inline_functions
-from .onnx_graphs import OVERRIDABLE, are_lists_short, fix_defaults, list_defaults, list_nodes
+from .onnx_graphs import OVERRIDABLE, are_lists_short, copy_outer_results, fix_defaults, list_defaults, list_nodes
 from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline_model
 
@@ -152,6 +152,7 @@ def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:
     listed = len(list_defaults(graph))
     if proto.ir_version < OVERRIDABLE or (listed == len(graph.initializer) and listed >= _HABIT):
         fix_defaults(graph)
+    copy_outer_results(graph, dialect)
     for given_input in graph.input:
         for axis, one in enumerate(given_input.type.tensor_type.shape.dim):
             if one.dim_value < 0:
