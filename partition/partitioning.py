@@ -13,6 +13,7 @@ import onnx_ir as ir
 from ..backends import tflite_file
 from ..backends.replaced_files import check_replaced
 from ..conversion.compiled_rules import Prepared, prepare
+from ..conversion.conversion_steps import ask_for_target
 from ..conversion.options import Options
 from ..conversion.pipeline import rewrite
 from ..conversion.target import read_prices
@@ -140,8 +141,7 @@ def _read(source: str | bytes, dialect: str, target: str, options: Options) -> t
     """A model as a graph of a dialect, with a target's rules; as it stands where no rule set has its name."""
     reader = next(one for one in readers.READERS if one.dialect == dialect)
     if dialect in list_built_in():
-        asked = options.replace(target=target).settled  # what the target asks for, without the rules for its parts
-        conversion = rewrite(source, asked.replace(target=options.target))
+        conversion = rewrite(source, ask_for_target(source, options, target))
         prepared = prepare((dialect, target), conversion.report.opset)
         return reader.read(conversion.model.SerializeToString(), prepared.pack.catalogue), prepared
     prepared = prepare((target,), None)
