@@ -63,8 +63,14 @@ def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) 
     if own and len(options.rules) == 1 and read_header(folders.find_folder(options.rules[0])) is None:
         return [options.settled]
     if own and all(pair[0] == pair[1] != read.dialect for name in options.rules if (pair := read_pair(name))):
-        raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {explain_stacking(options)}")
+        advice = f"the program's own rules go below it by {words}" if (words := _advise(read, writer, options)) else ""
+        said = f"the rules of {', '.join(options.rules)} do not read models"
+        raise CallError(f"{said}: {advice}" if advice else said)
     route = _list_route(read, writer, options)
+    if own and (made := read_pair(route[-1][0])) is not None and made[1] != dialect:
+        advice = f": the program's own rules go below by {words}" if (words := _advise(read, writer, options)) else ""
+        said = f"the rules of {', '.join(options.rules)} write {made[1]} models, and {writer.name} is to be written"
+        raise CallError(f"{said}{advice}")
     resized = options.input_shape or options.batch is not None
     if resized and len(route) == 1 and not _can_resize(options.replace(rules=route[0], target=None)):
         route = [*route, *find_route(dialect, dialect)]
@@ -94,6 +100,15 @@ def _list_route(read: readers.Reader, writer: writers.Writer, options: Options) 
     """The rule sets of each step from a format that is read to one that is written."""
     own = _has_own_rules(read, writer, options)
     return find_route(read.dialect, writer.dialect, options.rules if own else ())
+
+
+def _advise(read: readers.Reader, writer: writers.Writer, options: Options) -> str:
+    """How to ask for the program's own rules from a format to another below those asked for; empty where none lead."""
+    try:
+        found = [name for names in find_route(read.dialect, writer.dialect) for name in names]
+    except CallError:
+        return ""
+    return " ".join(f"--rules {name}" for name in dict.fromkeys((*found, *options.rules)))
 
 
 def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[str, ...]]:

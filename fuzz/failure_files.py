@@ -27,10 +27,10 @@ from .baseline import format_left
 from .finding import Finding
 from .rule_sets import RuleSets
 from .runtimes import encode_case, is_interpreted, read_bytes
-from .sketch import Case, encode
+from .sketch import Case
 
 #: where the interpreter has no kernel: the model of what the operators mean
-_MEANING = ".meaning.tflite"
+_MEANING = ".meaning"
 
 
 class Saved(NamedTuple):
@@ -84,7 +84,8 @@ def save(
         model = stem.with_suffix(".tflite" if is_interpreted(case, catalogue) else ".onnx")
         model.write_bytes(stored)
         if any(step.meaning for step in case.steps):
-            stem.with_suffix(_MEANING).write_bytes(encode(case.as_run, catalogue))
+            meant = encode_case(case.as_run, catalogue, case.opset or stack.pack.default_opset)
+            stem.with_suffix(f"{_MEANING}{model.suffix}").write_bytes(meant)
         if not finding.recorded or finding.most is not None:
             again = ["--replay", f"{model.resolve()}"]
     command = shlex.join(["rewrite", "fuzz", *packs, *again])
@@ -117,7 +118,7 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
     target = PORTABLE if interpreted else None
     conversion = pipeline.rewrite(path, rules=rules, opset=opset, target=target, alone=True)
     model, operators = read_bytes(conversion.encoded), sum(conversion.report.target_operators.values())
-    meaning = path.with_suffix(_MEANING)
+    meaning = path.with_suffix(f"{_MEANING}{path.suffix}")
     asked = meaning if meaning.exists() else path
     with Interpreter() as interpreter:
         found = compare_models(asked, model, inputs=[feeds], interpreter=interpreter, precise=True)

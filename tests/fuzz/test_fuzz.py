@@ -290,6 +290,36 @@ def test_a_failure_is_saved_and_runs_again_from_its_files(tmp_path: Path) -> Non
     assert call("fuzz", "--replay", f"{model}").exit_code == 0
 
 
+def write_own(folder: Path, limit: str, meant: bool) -> str:
+    """A pack about an operator of ONNX that no runtime has, with what it means."""
+    folder.mkdir()
+    (folder / "ops.yaml").write_text(
+        "onnx: {operators: {Mine: {domain: com.own, operands: [x], results: [y], options: {limit: [float, 6.0]}}}}\n"
+    )
+    rule = f"rule mine stage normalize {{ y = Mine(x) {{limit}} => y = Clip(x, 0.0, {limit})"
+    test = "test x: f32[2, 3..5] for limit in [0.5, 6.0] }"
+    meaning = "rule mine_means stage meaning { y = Mine(x) {limit} => y = Min(Relu(x), limit) }\n" if meant else ""
+    (folder / "a.rules").write_text(f"ruleset own : onnx -> onnx opset 13..28\n{rule} {test}\n{meaning}")
+    return f"{folder}"
+
+
+def test_rules_about_operators_that_no_runtime_of_onnx_has_are_held_against_what_these_mean(tmp_path: Path) -> None:
+    right, wrong, unsaid = (
+        write_own(tmp_path / name, limit, name != "unsaid")
+        for name, limit in (("right", "limit"), ("wrong", "limit + 0.5"), ("unsaid", "limit"))
+    )
+    for below in ((), ("--rules", "onnx2tflite")):
+        command = ["fuzz", *below, "--jobs", "1", "--examples", "8", "--rule", "mine", "--out", f"{tmp_path / 'out'}"]
+        assert call(*command, "--rules", right).exit_code == 0
+        failed = call(*command, "--rules", wrong)
+        assert failed.exit_code == 1 and "off by" in failed.stderr
+        assert "say in a rule of `stage meaning` what it means" in call(*command, "--rules", unsaid).stderr
+    (model,) = (path for path in (tmp_path / "out").glob("mine-*.onnx") if "meaning" not in path.name)
+    assert model.with_suffix(".meaning.onnx").exists()
+    again = ["fuzz", "--rules", "onnx2tflite", "--replay", f"{model}", "--rules"]
+    assert (call(*again, wrong).exit_code, call(*again, right).exit_code) == (1, 0)
+
+
 @pytest.mark.parametrize(
     ("finding", "command"),
     [
