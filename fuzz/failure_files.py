@@ -15,6 +15,7 @@ import numpy as np
 
 from ..conversion.options import DEFAULT, PORTABLE, Options
 from ..engine.base import regular_files
+from ..engine.base.atomic_write import open_replacement
 from ..engine.base.errors import RewriteError, VerificationError
 from ..engine.packs.folders import find_folders
 from ..verify.comparison import check_equal
@@ -58,7 +59,6 @@ def save(
     where others are laid over them; where the case has to be drawn anew, `drawn` are the options that say which it is.
     """
     catalogue = stack.pack.catalogue
-    folder.mkdir(parents=True, exist_ok=True)
     text = case.describe()
     digest = hashlib.sha256(f"{text}{finding.reason}".encode()).hexdigest()[:8]
     stem = folder / f"{re.sub(r'[^A-Za-z0-9_]+', '-', case.rule)}-{digest}"
@@ -67,7 +67,8 @@ def save(
     arrays |= {f"actual_{place}": array for place, array in enumerate(finding.actual)}
     most = -1 if finding.most is None else finding.most
     about: dict[str, Any] = {"opset": case.opset or 0, "exact": stack.exact, "most": most}
-    np.savez(stem.with_suffix(".npz"), **about, **arrays)  # type: ignore[arg-type]
+    with open_replacement(stem.with_suffix(".npz")) as file:
+        np.savez(file, **about, **arrays)  # type: ignore[arg-type]
     lines = [f"# {places.get(case.rule, case.rule)}", "", finding.reason, "", "```", text, "```", ""]
     lines += ["Rules that fired:", "", *(f"- {places.get(name, name)}" for name in finding.fired), ""]
     try:
@@ -82,17 +83,22 @@ def save(
     again = ["--rule", case.rule, *drawn]
     if stored is not None:
         model = stem.with_suffix(".tflite" if is_interpreted(case, catalogue) else ".onnx")
-        model.write_bytes(stored)
+        _write(model, stored)
         if any(step.meaning for step in case.steps):
             meant = encode_case(case.as_run, catalogue, case.opset or stack.pack.default_opset)
-            stem.with_suffix(f"{_MEANING}{model.suffix}").write_bytes(meant)
+            _write(stem.with_suffix(f"{_MEANING}{model.suffix}"), meant)
         if not finding.recorded or finding.most is not None:
             again = ["--replay", f"{model.resolve()}"]
     command = shlex.join(["rewrite", "fuzz", *packs, *again])
     lines += ["Run it again:", "", f"    {command}", ""]
     report = stem.with_suffix(".md")
-    report.write_text("\n".join(lines), encoding="utf-8")
+    _write(report, "\n".join(lines).encode())
     return Saved(report, command)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open_replacement(path) as file:
+        file.write(content)
 
 
 def _make_absolute(name: str) -> str:

@@ -101,6 +101,10 @@ def preload(parts: Iterable[Sequence[tuple[str, ...]]]) -> Iterator[None]:
         process.start()
     try:
         yield
+    except BaseException:  # an interruption does not wait for them
+        for process in processes:
+            process.terminate()
+        raise
     finally:
         for process in processes:
             process.join()

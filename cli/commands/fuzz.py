@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...conversion.options import TARGET, Options
-from ...engine.base.atomic_write import open_replacement
+from ...engine.base.atomic_write import DestinationError, open_replacement
 from ...engine.base.errors import format_count
 from ...fuzz.profiles import PROFILES
 from .. import completion, flags
@@ -291,8 +291,8 @@ def _report_failure(tally: Tally, out: Path, plan: Plan, drawn: tuple[str, ...])
     places = {name: one.place for name, (one, _) in of.items()}
     try:
         saved = save(*tally.failure, out, places, of_source, stack, plan.options, drawn)
-    except OSError as error:
-        print_error(f"{error.filename or out}: {error.strerror}, the failure is not saved")
+    except DestinationError as error:
+        print_error(f"{error}, the failure is not saved")
         return
     click.echo(f"  saved: {saved.report}\n  run it again: {saved.command}", err=True)
 

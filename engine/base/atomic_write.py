@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -77,6 +78,36 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
             raise
     except OSError as error:
         raise DestinationError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def open_folder(folder: Path, last: str) -> Iterator[Path]:
+    """Open a folder within `folder` whose files take their places there as the block ends, one called `last` after the
+    others; when the block raises nothing is changed.
+
+    `folder` is made where it is missing. Raises DestinationError for what the system refuses.
+    """
+    folder = Path(os.path.realpath(folder))
+    made = not folder.exists()
+    part = folder / f".rewrite-{os.urandom(6).hex()}.part"
+    try:
+        part.mkdir(parents=True)
+        yield part
+        for file in sorted(part.iterdir(), key=lambda file: (file.name == last, file.name)):
+            place = Path(os.path.realpath(folder / file.name))
+            if mode := read_mode(place):
+                with contextlib.suppress(OSError):
+                    file.chmod(mode & 0o777)
+            file.replace(place)
+    except DestinationError as error:  # of a file in there
+        raise DestinationError(f"{error}".replace(f"{part}", f"{folder}")) from error
+    except OSError as error:
+        raise DestinationError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        if made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # of which nothing has come
 
 
 def remove(path: Path) -> None:

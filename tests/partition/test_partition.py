@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from nnrewrite.cli.commands.partition import command
 from nnrewrite.conversion.options import Options
+from nnrewrite.engine.base.atomic_write import DestinationError
 from nnrewrite.engine.base.errors import CallError, ModelError, VerificationError
 from nnrewrite.partition import partition, run
 from nnrewrite.verify.inputs import draw
@@ -400,3 +402,22 @@ def test_what_a_target_asks_for_of_models_of_other_formats_is_no_matter(asked: s
     assert manifest["parts"] == 2
     with pytest.raises(CallError, match="--exact is about"):
         partition(model(), f"{pack}", Options(exact=True))
+
+
+@pytest.mark.slow
+def test_a_partition_that_cannot_be_written_changes_nothing(
+    pack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    divided, folder = partition(model(), pack), tmp_path / "out"
+    divided.save(folder)
+    (folder / "manifest.json").write_bytes((folder / "manifest.json").read_bytes().replace(b"onnx", b"ONNX"))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr("nnrewrite.partition.files.write_host", fail)
+    for place in (folder, tmp_path / "new"):
+        with pytest.raises(DestinationError, match=f"{place}: cannot be written: No space left"):
+            divided.save(place)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert not (tmp_path / "new").exists()
