@@ -6,6 +6,7 @@ import hashlib
 import io
 import re
 import shlex
+import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +69,7 @@ def save(
     most = -1 if finding.most is None else finding.most
     about: dict[str, Any] = {"opset": case.opset or 0, "exact": stack.exact, "most": most}
     with open_replacement(stem.with_suffix(".npz")) as file:
-        np.savez(file, **about, **arrays)  # type: ignore[arg-type]
+        np.savez(file, **about, **_pack_texts(arrays))
     lines = [f"# {places.get(case.rule, case.rule)}", "", finding.reason, "", "```", text, "```", ""]
     lines += ["Rules that fired:", "", *(f"- {places.get(name, name)}" for name in finding.fired), ""]
     try:
@@ -96,6 +97,29 @@ def save(
     return Saved(report, command)
 
 
+def _pack_texts(arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """Arrays as they are saved: of texts, which would be pickled, the bytes one behind the other and their lengths."""
+    saved: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if array.dtype != object:
+            saved[name] = array
+            continue
+        texts = [text.encode() if isinstance(text, str) else bytes(text) for text in array.ravel()]
+        saved[name] = np.frombuffer(b"".join(texts), np.uint8)
+        saved[f"{name}_lengths"] = np.array([len(text) for text in texts], np.int64).reshape(array.shape)
+    return saved
+
+
+def _read_array(saved: Mapping[str, Array], name: str) -> Array:
+    """An array as `_pack_texts` has saved it."""
+    lengths = saved.get(f"{name}_lengths")
+    if lengths is None:
+        return saved[name]
+    content = io.BytesIO(saved[name].tobytes())
+    texts = [content.read(length) for length in lengths.ravel().tolist()]
+    return np.array(texts, dtype=object).reshape(lengths.shape)
+
+
 def _write(path: Path, content: bytes) -> None:
     with open_replacement(path) as file:
         file.write(content)
@@ -111,15 +135,14 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
     from ..conversion import pipeline
 
     try:
-        with np.load(io.BytesIO(regular_files.read_bytes(path.with_suffix(".npz"))), allow_pickle=True) as saved:
+        with np.load(io.BytesIO(regular_files.read_bytes(path.with_suffix(".npz")))) as saved:
             opset, exact = int(saved["opset"]) or None, "exact" in saved.files and bool(saved["exact"])
             most = int(saved["most"]) if "most" in saved.files else -1
-            count = sum(name.startswith("input_") for name in saved.files)
-            feeds = [saved[f"input_{place}"] for place in range(count)]
-    except OSError as error:
-        raise VerificationError(
-            f"{path.with_suffix('.npz')}: no inputs of a saved failure: {error.strerror}"
-        ) from error
+            count = sum(bool(re.fullmatch(r"input_\d+", name)) for name in saved.files)
+            feeds = [_read_array(saved, f"input_{place}") for place in range(count)]
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        why = regular_files.explain_failure(error) if isinstance(error, OSError | ValueError) else "damaged"
+        raise VerificationError(f"{path.with_suffix('.npz')}: no inputs of a saved failure: {why}") from error
     interpreted = find_format(str(path)) == INTERPRETED
     target = PORTABLE if interpreted else None
     conversion = pipeline.rewrite(path, rules=rules, opset=opset, target=target, alone=True)

@@ -136,6 +136,11 @@ def test_a_model_that_python_divides_is_replaced_by_none_of_its_parts() -> None:
         assert read(Path("parts")) == before
 
 
+def test_a_model_that_is_called_like_an_option_is_named_once() -> None:
+    shutil.copy("net.onnx", "-net.onnx")
+    refuses("error: -net.onnx: the output would replace a model that is read: name another by -o", "--", "-net.onnx")
+
+
 @pytest.mark.parametrize("more", [(), ("--external-data",)])
 def test_weights_of_a_model_that_is_read_are_neither_removed_nor_replaced(more: tuple[str, ...]) -> None:
     assert call("net.onnx", "-o", "x.onnx", "--external-data").exit_code == 0
