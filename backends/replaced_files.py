@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..engine.base.atomic_write import read_mode
+from ..engine.base.atomic_write import DestinationError, read_mode
 from ..frontends.readers import SUFFIXES
 
 
@@ -19,6 +19,12 @@ def find_replaced(written: Iterable[Path], read: Iterable[Path]) -> Mapping[Path
     originals = dict.fromkeys(_list_weights(present, files), "weights of a model")
     originals |= {Path(os.path.realpath(path)): "a model" for path in present}
     return {path: what for path, what in originals.items() if path in files}
+
+
+def check_replaced(path: Path, written: Iterable[Path], read: Iterable[Path]) -> None:
+    """Raise DestinationError for a file that writing to a path would replace although it is read."""
+    for file, what in find_replaced(written, read).items():
+        raise DestinationError(f"{path}: {file} would be replaced, {what} that is read: name another path")
 
 
 def _list_weights(models: Iterable[Path], written: Iterable[Path]) -> set[Path]:

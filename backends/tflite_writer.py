@@ -220,7 +220,9 @@ class _Writer:
         if value.dtype is not None:
             name = self.types.get(value.dtype.name)
         if name is None:
-            raise ModelError(f"{value.name}: TensorFlow Lite has no element type {value.dtype}")
+            if value.dtype is not None or (node := value.producer()) is None:
+                raise ModelError(f"{value.name}: TensorFlow Lite has no element type {value.dtype}")
+            raise ModelError(f"{value.name}: what {node.op_type} yields has no element type that is known")
         return int(self.dialect.types[name]["code"])
 
     def _write_quantization(self, quantization: Quantization, subgraph: _Subgraph) -> Record:

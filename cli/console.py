@@ -70,11 +70,13 @@ class Console:
     With several models and a terminal, a progress bar stands below the lines.
     """
 
-    def __init__(self, jobs: int, quiet: bool = False, overrides: Sequence[Override] = ()) -> None:
-        self._jobs, self._quiet = jobs, quiet
+    def __init__(
+        self, jobs: int, quiet: bool = False, overrides: Sequence[Override] = (), as_json: bool = False
+    ) -> None:
+        self._jobs, self._quiet, self._as_json = jobs, quiet or as_json, as_json
         self._overrides = list(overrides)
         self._progress: Progress | None = None
-        if jobs > 1 and not quiet and sys.stderr.isatty():
+        if jobs > 1 and not self._quiet and sys.stderr.isatty():
             from rich.console import Console as Terminal
             from rich.progress import Progress
 
@@ -110,6 +112,9 @@ class Console:
         if not self._quiet:
             self._note_overrides(result.report)
             self._print_lines(format_block(result) if self._jobs == 1 else [format_line(result), *_explain(result)])
+        elif not self._as_json:
+            named = [click.style(f"{result.job.target}", bold=True)] if self._jobs > 1 and result.explained else []
+            self._print_lines([*named, *_explain(result)])
         if verification is not None and not self._quiet and (self._jobs == 1 or not verification.passed):
             from ..verify.verification_table import format_table
 

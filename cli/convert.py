@@ -99,7 +99,12 @@ def _print_version(ctx: click.Context, option: click.Parameter, wanted: bool) ->
 )
 @click.option("--profile", is_flag=True, help="Show how long each part took, and each rule with its attempts.")
 @flags.as_json
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    help="Print errors only, and what --trace, --print-after, --explain-layout and --profile show.",
+)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
 )
@@ -251,7 +256,7 @@ def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool
 
     if len(jobs) > 1 or call.verify:
         gc.enable()
-    console = Console(len(jobs), call.quiet or call.as_json, overrides)
+    console = Console(len(jobs), call.quiet, overrides, call.as_json)
     started = time.perf_counter()
     results: list[Result] = []
     failures: list[Failure] = []

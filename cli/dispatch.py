@@ -171,7 +171,8 @@ app = Commands("rewrite")
 
 def main() -> None:
     """Run the command line; what is terminated cleans up as what is interrupted does."""
-    signal.signal(signal.SIGTERM, end_program)
+    end_by_signals()
+    sys.unraisablehook = _raise_again
     _open_streams()
     # Modules and rules stay until the end: looking for garbage among them takes a fifth of a small conversion. What
     # runs for longer turns this off.
@@ -189,6 +190,27 @@ def _open_streams() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
+
+
+def end_by_signals() -> None:
+    """Let what is terminated, or loses its terminal, clean up before it ends."""
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, end_program)
+
+
+def _raise_again(found: sys.UnraisableHookArgs) -> None:
+    """Raise what ends the program once more, soon, where it came as an object went and Python passes it over."""
+    ending = found.exc_value
+    if not isinstance(ending, KeyboardInterrupt | SystemExit) or not hasattr(signal, "setitimer"):
+        sys.__unraisablehook__(found)
+        return
+
+    def raise_ending(number: int, frame: FrameType | None) -> NoReturn:
+        raise ending
+
+    signal.signal(signal.SIGALRM, raise_ending)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
 
 
 def end_program(number: int, frame: FrameType | None) -> NoReturn:

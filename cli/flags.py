@@ -36,10 +36,16 @@ class File(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Take a path; fail for what is none."""
+        from ..engine.base.atomic_write import check_name
+        from ..engine.base.errors import CallError
         from ..frontends.source import is_remote
 
         if not f"{value}":
             self.fail("an empty name is none of a file", param, ctx)
+        try:
+            check_name(f"{value}")
+        except CallError as error:
+            self.fail(f"{error}", param, ctx)
         try:
             os.lstat(value)
         except OSError as error:

@@ -18,6 +18,8 @@ from ..frontends.readers import SUFFIXES
 if TYPE_CHECKING:
     from ..backends.writers import Writer
 
+#: what files are written for besides models
+_OPTIONS = ("-d", "--layout-svg", "--report")
 #: what other programs take for their standard output
 _STANDARD_OUTPUT = Path("-")
 
@@ -135,7 +137,7 @@ def check_files(written: Iterable[tuple[str, Path]], read: Iterable[Path]) -> No
         raise CallError("\n".join(["several outputs would be written to the same file:", *clashes]))
     for path, what in find_replaced(found, read).items():
         [(name, given)] = found[path]
-        option, how = (f"{name} ", "") if name.startswith("-") else ("", " by -o or -d")
+        option, how = (f"{name} ", "") if name in _OPTIONS else ("", " by -o or -d")
         raise CallError(f"{option}{given}: the output would replace {what} that is read: name another{how}")
 
 

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
-from .dispatch import end_program
+from .dispatch import end_by_signals
 from .jobs import Job
 from .outcome import Call, attempt, start_interpreter
 from .result import Failure, Result
@@ -66,7 +66,7 @@ def _start_worker(call: Call) -> None:
     global _interpreter
     # Whoever interrupts the parent lets it end the workers in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, end_program)
+    end_by_signals()
     stack = contextlib.ExitStack()
     _interpreter = stack.enter_context(start_interpreter(call))
     multiprocessing.util.Finalize(None, stack.close, exitpriority=10)

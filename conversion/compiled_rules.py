@@ -48,6 +48,10 @@ def _prepare(
     if isinstance(pack, RuleError):
         raise RuleError(pack.diagnostics, pack.sources)
     low, high = pack.opsets
+    if low > high:
+        least, most = (max(pack.files, key=lambda f: f.opsets[0]), min(pack.files, key=lambda f: f.opsets[1]))
+        said = f"{least.name} begin at {low}, those of {most.name} end at {high}"
+        raise CallError(f"no opset is one of all these rules: by their headers those of {said}")
     version = pack.default_opset if opset is None else opset
     if not low <= version <= high:
         raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")

@@ -11,7 +11,7 @@ from ..engine.passes.resize import can_resize
 from ..engine.rewrite.subgraphs import check_calls, list_called
 from ..frontends import readers
 from .compiled_rules import Prepared, prepare
-from .idle_options import check_options
+from .idle_options import check_options, list_idle
 from .options import DEFAULT, PORTABLE, Options
 from .routes import RouteStep, add_prerequisites, find_route
 from .subject import Subject, find_reader
@@ -32,6 +32,15 @@ def plan_steps(source: str | bytes, options: Options) -> list[Options]:
     return _plan_route(find_reader(source, options), find_writer(options), options)
 
 
+def ask_for_target(source: str | bytes, options: Options, target: str) -> Options:
+    """Options for the parts of a target: with what it asks for wherever nothing was asked for and a conversion heeds
+    it, and without its rules. Raises what `plan_steps` does."""
+    asked, writer = options.replace(target=target).settled.replace(target=options.target), find_writer(options)
+    idle = list_idle(asked, writer, _list_route(find_reader(source, options), writer, asked))
+    unsaid = {name: getattr(options, name) for name in idle if getattr(options, name) == getattr(DEFAULT, name)}
+    return asked.replace(**unsaid) if unsaid else asked
+
+
 def find_writer(options: Options) -> writers.Writer:
     """The format to write: that which is asked for, else that of what the rules make.
 
@@ -50,13 +59,18 @@ def find_writer(options: Options) -> writers.Writer:
 
 def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) -> list[Options]:
     """The options of each step from a format that is read to one that is written, by the rule sets that lead there."""
-    dialect = writer.dialect
-    own = options.rules != DEFAULT.rules or (read.dialect, dialect) == _USUAL
+    dialect, own = writer.dialect, _has_own_rules(read, writer, options)
     if own and len(options.rules) == 1 and read_header(folders.find_folder(options.rules[0])) is None:
         return [options.settled]
     if own and all(pair[0] == pair[1] != read.dialect for name in options.rules if (pair := read_pair(name))):
-        raise CallError(f"the rules of {', '.join(options.rules)} do not read models: {explain_stacking(options)}")
-    route = find_route(read.dialect, dialect, options.rules if own else ())
+        advice = f"the program's own rules go below it by {words}" if (words := _advise(read, writer, options)) else ""
+        said = f"the rules of {', '.join(options.rules)} do not read models"
+        raise CallError(f"{said}: {advice}" if advice else said)
+    route = _list_route(read, writer, options)
+    if own and (made := read_pair(route[-1][0])) is not None and made[1] != dialect:
+        advice = f": the program's own rules go below by {words}" if (words := _advise(read, writer, options)) else ""
+        said = f"the rules of {', '.join(options.rules)} write {made[1]} models, and {writer.name} is to be written"
+        raise CallError(f"{said}{advice}")
     resized = options.input_shape or options.batch is not None
     if resized and len(route) == 1 and not _can_resize(options.replace(rules=route[0], target=None)):
         route = [*route, *find_route(dialect, dialect)]
@@ -75,6 +89,26 @@ def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) 
             if name not in known:
                 raise CallError(f"there is no rule {name}{suggest_nearest(name, known)}")
     return steps if len(steps) == 1 else _match_opsets(steps)
+
+
+def _has_own_rules(read: readers.Reader, writer: writers.Writer, options: Options) -> bool:
+    """Whether it is the rule sets of the options that lead from a format to another."""
+    return options.rules != DEFAULT.rules or (read.dialect, writer.dialect) == _USUAL
+
+
+def _list_route(read: readers.Reader, writer: writers.Writer, options: Options) -> list[tuple[str, ...]]:
+    """The rule sets of each step from a format that is read to one that is written."""
+    own = _has_own_rules(read, writer, options)
+    return find_route(read.dialect, writer.dialect, options.rules if own else ())
+
+
+def _advise(read: readers.Reader, writer: writers.Writer, options: Options) -> str:
+    """How to ask for the program's own rules from a format to another below those asked for; empty where none lead."""
+    try:
+        found = [name for names in find_route(read.dialect, writer.dialect) for name in names]
+    except CallError:
+        return ""
+    return " ".join(f"--rules {name}" for name in dict.fromkeys((*found, *options.rules)))
 
 
 def _add_asked(routes: list[tuple[str, ...]], options: Options) -> list[tuple[str, ...]]:

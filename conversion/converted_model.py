@@ -9,8 +9,8 @@ import onnx
 import onnx_ir as ir
 
 from ..backends import stream, writers
-from ..backends.replaced_files import find_replaced
-from ..engine.base.atomic_write import DestinationError
+from ..backends.replaced_files import check_replaced
+from ..engine.base.atomic_write import accept_destination
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.rewrite.profile import time_part
@@ -65,11 +65,10 @@ class Conversion:
 
         With `external_data`, and where an ONNX model exceeds 2 GB, large constants are in a second file, `PATH.data`.
         One that an older model had there goes with it. The source itself may be replaced. Raises DestinationError for
-        what the system refuses, and where the weights of a source that stays would be replaced.
+        what the system refuses, and where the weights of a source that stays would be replaced; CallError for no path.
         """
-        path = Path(path)
+        path = accept_destination(path)
         with time_part("writing"):
             if self.source is not None and os.path.realpath(path) != os.path.realpath(self.source):
-                for file, what in find_replaced(self.encoded.list_files(path), [self.source]).items():
-                    raise DestinationError(f"{path}: {file} would be replaced, {what} that is read: name another path")
+                check_replaced(path, self.encoded.list_files(path), [self.source])
             return self.encoded.save(path, external_data)

@@ -78,7 +78,17 @@ _ABOUT: Mapping[str, tuple[str, Callable[[_Route], bool]]] = {
 
 
 def check_options(options: Options, reader: Reader, writer: Writer, route: Sequence[tuple[str, ...]]) -> None:
-    """Raise CallError for an option that has no effect on models of a format, on a route to that which is written.
+    """Raise CallError for an option that has no effect on models of a format, on a route to that which is written."""
+    for name in list_idle(options, writer, route):
+        about, _ = _ABOUT[name]
+        raise CallError(
+            f"--{name.replace('_', '-')} is about {about}: it has no effect on {reader.name} models that are written"
+            f" as {writer.name}"
+        )
+
+
+def list_idle(options: Options, writer: Writer, route: Sequence[tuple[str, ...]]) -> list[str]:
+    """The names of options that have no effect on a route to a format that is written.
 
     Where the user names rule sets, the opset is that which these are asked for, whatever they write.
     """
@@ -86,13 +96,7 @@ def check_options(options: Options, reader: Reader, writer: Writer, route: Seque
     if options.rules != DEFAULT.rules:
         asked = [name for name in asked if name != "opset"]
     if not asked or any(read_pair(names[0]) is None for names in route):
-        return
+        return []
     taken = _Route(tuple(pair for names in route if (pair := read_pair(names[0])) is not None), writer.folder)
-    for name in asked:
-        about, concerns = _ABOUT[name]
-        if concerns(taken) or (name == "layout" and Interface.parse(options.layout) == KEPT):
-            continue
-        raise CallError(
-            f"--{name.replace('_', '-')} is about {about}: it has no effect on {reader.name} models that are written"
-            f" as {writer.name}"
-        )
+    idle = [name for name in asked if not _ABOUT[name][1](taken)]
+    return [name for name in idle if name != "layout" or Interface.parse(options.layout) != KEPT]

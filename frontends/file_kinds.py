@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .readers import READERS
+
 #: how files of a kind begin, and what they are
 _BEGINNINGS: Sequence[tuple[bytes, str]] = (
     (b"PK", "this is a zip archive"),
@@ -14,17 +16,17 @@ _BEGINNINGS: Sequence[tuple[bytes, str]] = (
 )
 #: so many bytes of text tell that a file is text
 _HEAD = 512
-#: what follows upon the version in the first bytes of an ONNX model: the tag of another field
-_FIELDS = b"\x12\x1a\x22\x2a\x32\x3a\x42\x72"
 
 
-def explain_kind(data: memoryview) -> str:
-    """What a file is that is no model of the format it was taken for, as the end of a sentence; empty for others."""
+def explain_kind(data: memoryview, dialect: str) -> str:
+    """What a file is that is no model of the format it was taken for, that of a dialect, as the end of a sentence;
+    empty for others, and for one that begins as the format does."""
     head = bytes(data[:_HEAD])
-    if head[4:8] == b"TFL3":
-        return ": this is a TensorFlow Lite model, whose name ends in .tflite"
-    if len(head) > 2 and head[0] == 8 and 2 < head[1] < 32 and head[2] in _FIELDS:
-        return ": this is an ONNX model, whose name ends in .onnx"
+    reader = next((one for one in READERS if one.recognize(head)), None)  # which imports the readers: an error may wait
+    if reader is not None:
+        article = "an" if reader.name[0] in "AEIO" else "a"
+        said = f": this is {article} {reader.name} model, whose name ends in {reader.suffixes[0]}"
+        return "" if reader.dialect == dialect else said
     for beginning, kind in _BEGINNINGS:
         if head.startswith(beginning):
             return f": {kind}"

@@ -201,8 +201,8 @@ class FlatBuffer:
             raise self.make_error(f"too short for a model: {self.size} bytes")
         found = bytes(self.data[4:8])
         if found != identifier.encode():
-            why = f"bytes 4..8 are {found!r}, not {identifier}{explain_kind(self.data)}"
-            raise self.make_error(f"not a TensorFlow Lite model: {why}")
+            kind = explain_kind(self.data, "tflite")
+            raise self.make_error(f"not a TensorFlow Lite model: bytes 4..8 are {found!r}, not {identifier}{kind}")
         return self.read_table(table, _U32.unpack_from(self.data, 0)[0])
 
     def read_table(self, table: str, at: int) -> Record:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import onnx
 
@@ -76,3 +77,29 @@ def fix_defaults(graph: onnx.GraphProto) -> None:
     kept = [value for value in graph.input if value.name not in given]
     del graph.input[:]
     graph.input.extend(kept)
+
+
+def copy_outer_results(graph: onnx.GraphProto, dialect: Dialect) -> None:
+    """Let bodies yield a copy of what is a value of a graph around them: there a result is one of the body's own."""
+    foreign = [
+        (body, found) for node in list_nodes(graph) for body in list_bodies(node) if (found := _list_foreign(body))
+    ]
+    if not foreign:
+        return
+    operator = dialect.find_role("copy").name
+    taken = {name for node in list_nodes(graph) for name in (*node.input, *node.output)}
+    taken |= {value.name for one in list_graphs(graph) for value in (*one.input, *one.output, *one.initializer)}
+    for body, outputs in foreign:
+        for output in outputs:
+            number = next(n for n in count() if f"{output.name}/copy_{n}" not in taken)
+            copied = f"{output.name}/copy_{number}"
+            taken.add(copied)
+            body.node.append(onnx.helper.make_node(operator, [output.name], [copied]))
+            output.name = copied
+
+
+def _list_foreign(body: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """The outputs of a body that nothing in it yields."""
+    own = {one.name for one in (*body.input, *body.initializer)}
+    own |= {one.values.name for one in body.sparse_initializer} | {name for node in body.node for name in node.output}
+    return [output for output in body.output if output.name and output.name not in own]

@@ -26,12 +26,14 @@ from .external_data import TensorFiles
 from .file_kinds import explain_kind
 from .mapping import load
 from .onnx_functions import inline_functions
-from .onnx_graphs import OVERRIDABLE, are_lists_short, fix_defaults, list_defaults, list_nodes
+from .onnx_graphs import OVERRIDABLE, are_lists_short, copy_outer_results, fix_defaults, list_defaults, list_nodes
 from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline_model
 
 #: what the standard's own domain is called; both names mean it
 _STANDARD = ("", "ai.onnx")
+#: what follows upon the version in the first bytes of a model: the tag of another field
+_FIELDS = b"\x12\x1a\x22\x28\x32\x3a\x42\x72\xa2\xca"
 #: opsets before this one lack the rules of broadcasting that all later ones have
 _FIRST = 7
 #: where so many constants, and all there are, are inputs as well, an exporter has kept the habit of older versions, and
@@ -100,8 +102,11 @@ def read(
 
 
 def recognize(head: bytes) -> bool:
-    """Whether a file begins as ONNX models do: with the version of the format, or with the producer's name."""
-    return len(head) > 2 and head[0] in (0x08, 0x12) and head[4:8] != b"TFL3"
+    """Whether a file begins as ONNX models do: with the version of the format and another field, or with the producer's
+    name."""
+    if len(head) < 3 or head[4:8] == b"TFL3":
+        return False
+    return head[0] == 0x12 or (head[0] == 0x08 and 0 < head[1] < 0x80 and head[2] in _FIELDS)
 
 
 def _find_opset(proto: onnx.ModelProto) -> int:
@@ -125,7 +130,8 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
     try:
         proto.ParseFromString(outline_model(data))
     except (WireError, DecodeError) as error:
-        raise ModelError(f"{name}: not an ONNX model: {_explain_error(error)}{explain_kind(data)}") from error
+        kind = explain_kind(data, "onnx")
+        raise ModelError(f"{name}: not an ONNX model: {_explain_error(error)}{kind}") from error
     if not proto.ir_version or not proto.HasField("graph"):
         raise ModelError(f"{name}: not an ONNX model: it has no {'graph' if proto.ir_version else 'version'}")
     about = [one.domain for one in proto.opset_import] + [proto.doc_string]
@@ -152,6 +158,7 @@ def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:
     listed = len(list_defaults(graph))
     if proto.ir_version < OVERRIDABLE or (listed == len(graph.initializer) and listed >= _HABIT):
         fix_defaults(graph)
+    copy_outer_results(graph, dialect)
     for given_input in graph.input:
         for axis, one in enumerate(given_input.type.tensor_type.shape.dim):
             if one.dim_value < 0:

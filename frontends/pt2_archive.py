@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from ..engine.base.errors import ModelError
 from .byte_view import ByteView
+from .file_kinds import explain_kind
 from .tensor import quote_name
 
 #: more members than programs have, and more bytes of JSON than can be read in the memory that there is
@@ -59,7 +60,8 @@ class Archive:
         self.data, self.name = data, name
         self._room = _RATIO * len(data) + _SPREAD
         if bytes(data[:4]) != _HEADER:
-            raise self.make_error(f"no exported program of PyTorch; a checkpoint holds weights and no graph: {EXPORT}")
+            kind = explain_kind(data, "aten") or f"; a checkpoint holds weights and no graph: {EXPORT}"
+            raise self.make_error(f"no exported program of PyTorch{kind}")
         try:
             self._zip = zipfile.ZipFile(ByteView(data))
             entries = self._zip.infolist()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
+from ..engine.base.atomic_write import check_name
 from ..engine.base.errors import CallError, ModelError
 
 
@@ -31,9 +32,10 @@ def accept(source: Source) -> str | bytes:
     Raises CallError for what is no model at all, ModelError for a URL and for a file that cannot be read.
     """
     if isinstance(source, str | os.PathLike):
-        path = os.fspath(source)
+        path = os.fsdecode(source)
         if not path:
             raise CallError("a model's path is empty")
+        check_name(path)
         if is_remote(path):
             raise ModelError(f"{path}: models are read from files, not from the network: download it first")
         return path

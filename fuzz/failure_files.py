@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import shlex
+import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..conversion.options import DEFAULT, PORTABLE, Options
+from ..engine.base import regular_files
+from ..engine.base.atomic_write import open_replacement
 from ..engine.base.errors import RewriteError, VerificationError
 from ..engine.packs.folders import find_folders
 from ..verify.comparison import check_equal
@@ -25,10 +29,10 @@ from .baseline import format_left
 from .finding import Finding
 from .rule_sets import RuleSets
 from .runtimes import encode_case, is_interpreted, read_bytes
-from .sketch import Case, encode
+from .sketch import Case
 
 #: where the interpreter has no kernel: the model of what the operators mean
-_MEANING = ".meaning.tflite"
+_MEANING = ".meaning"
 
 
 class Saved(NamedTuple):
@@ -56,7 +60,6 @@ def save(
     where others are laid over them; where the case has to be drawn anew, `drawn` are the options that say which it is.
     """
     catalogue = stack.pack.catalogue
-    folder.mkdir(parents=True, exist_ok=True)
     text = case.describe()
     digest = hashlib.sha256(f"{text}{finding.reason}".encode()).hexdigest()[:8]
     stem = folder / f"{re.sub(r'[^A-Za-z0-9_]+', '-', case.rule)}-{digest}"
@@ -65,7 +68,8 @@ def save(
     arrays |= {f"actual_{place}": array for place, array in enumerate(finding.actual)}
     most = -1 if finding.most is None else finding.most
     about: dict[str, Any] = {"opset": case.opset or 0, "exact": stack.exact, "most": most}
-    np.savez(stem.with_suffix(".npz"), **about, **arrays)  # type: ignore[arg-type]
+    with open_replacement(stem.with_suffix(".npz")) as file:
+        np.savez(file, **about, **_pack_texts(arrays))
     lines = [f"# {places.get(case.rule, case.rule)}", "", finding.reason, "", "```", text, "```", ""]
     lines += ["Rules that fired:", "", *(f"- {places.get(name, name)}" for name in finding.fired), ""]
     try:
@@ -80,16 +84,45 @@ def save(
     again = ["--rule", case.rule, *drawn]
     if stored is not None:
         model = stem.with_suffix(".tflite" if is_interpreted(case, catalogue) else ".onnx")
-        model.write_bytes(stored)
+        _write(model, stored)
         if any(step.meaning for step in case.steps):
-            stem.with_suffix(_MEANING).write_bytes(encode(case.as_run, catalogue))
+            meant = encode_case(case.as_run, catalogue, case.opset or stack.pack.default_opset)
+            _write(stem.with_suffix(f"{_MEANING}{model.suffix}"), meant)
         if not finding.recorded or finding.most is not None:
             again = ["--replay", f"{model.resolve()}"]
     command = shlex.join(["rewrite", "fuzz", *packs, *again])
     lines += ["Run it again:", "", f"    {command}", ""]
     report = stem.with_suffix(".md")
-    report.write_text("\n".join(lines), encoding="utf-8")
+    _write(report, "\n".join(lines).encode())
     return Saved(report, command)
+
+
+def _pack_texts(arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """Arrays as they are saved: of texts, which would be pickled, the bytes one behind the other and their lengths."""
+    saved: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if array.dtype != object:
+            saved[name] = array
+            continue
+        texts = [text.encode() if isinstance(text, str) else bytes(text) for text in array.ravel()]
+        saved[name] = np.frombuffer(b"".join(texts), np.uint8)
+        saved[f"{name}_lengths"] = np.array([len(text) for text in texts], np.int64).reshape(array.shape)
+    return saved
+
+
+def _read_array(saved: Mapping[str, Array], name: str) -> Array:
+    """An array as `_pack_texts` has saved it."""
+    lengths = saved.get(f"{name}_lengths")
+    if lengths is None:
+        return saved[name]
+    content = io.BytesIO(saved[name].tobytes())
+    texts = [content.read(length) for length in lengths.ravel().tolist()]
+    return np.array(texts, dtype=object).reshape(lengths.shape)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open_replacement(path) as file:
+        file.write(content)
 
 
 def _make_absolute(name: str) -> str:
@@ -102,20 +135,19 @@ def replay(path: Path, rules: tuple[str, ...]) -> Verification:
     from ..conversion import pipeline
 
     try:
-        with np.load(path.with_suffix(".npz"), allow_pickle=True) as saved:
+        with np.load(io.BytesIO(regular_files.read_bytes(path.with_suffix(".npz")))) as saved:
             opset, exact = int(saved["opset"]) or None, "exact" in saved.files and bool(saved["exact"])
             most = int(saved["most"]) if "most" in saved.files else -1
-            count = sum(name.startswith("input_") for name in saved.files)
-            feeds = [saved[f"input_{place}"] for place in range(count)]
-    except OSError as error:
-        raise VerificationError(
-            f"{path.with_suffix('.npz')}: no inputs of a saved failure: {error.strerror}"
-        ) from error
+            count = sum(bool(re.fullmatch(r"input_\d+", name)) for name in saved.files)
+            feeds = [_read_array(saved, f"input_{place}") for place in range(count)]
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        why = regular_files.explain_failure(error) if isinstance(error, OSError | ValueError) else "damaged"
+        raise VerificationError(f"{path.with_suffix('.npz')}: no inputs of a saved failure: {why}") from error
     interpreted = find_format(str(path)) == INTERPRETED
     target = PORTABLE if interpreted else None
     conversion = pipeline.rewrite(path, rules=rules, opset=opset, target=target, alone=True)
     model, operators = read_bytes(conversion.encoded), sum(conversion.report.target_operators.values())
-    meaning = path.with_suffix(_MEANING)
+    meaning = path.with_suffix(f"{_MEANING}{path.suffix}")
     asked = meaning if meaning.exists() else path
     with Interpreter() as interpreter:
         found = compare_models(asked, model, inputs=[feeds], interpreter=interpreter, precise=True)

@@ -84,6 +84,9 @@ def explain_step(
 
     try:
         run_passes([Meanings(settle)], Module(made, rules, Scope(made)))
+        for node in made:
+            if node not in steps:  # whose results a schema has told
+                settle(node)
     except RewriteError as error:
         raise Rejected(f"{error}") from error
     inner = tuple(steps[node] for node in made)

@@ -101,6 +101,10 @@ def preload(parts: Iterable[Sequence[tuple[str, ...]]]) -> Iterator[None]:
         process.start()
     try:
         yield
+    except BaseException:  # an interruption does not wait for them
+        for process in processes:
+            process.terminate()
+        raise
     finally:
         for process in processes:
             process.join()
@@ -131,13 +135,21 @@ def digest_all(found: Sequence[RuleSets], names: Container[str]) -> dict[str, st
     return {name: made[name].digest for name in sorted(made, key=lambda name: (made[name].breadth, name))}
 
 
-def require_known(every: Sequence[Trial], operators: Sequence[str], names: Sequence[str]) -> None:
-    """Raise CallError for rules and operators asked for of which there are none to try, with what may be meant."""
+def require_known(
+    every: Sequence[Trial], packs: Iterable[Pack], operators: Sequence[str], names: Sequence[str]
+) -> None:
+    """Raise CallError for rules and operators asked for of which `every` trial has none: with why those of the packs
+    cannot be tried, or else with what may be meant."""
     called = {part for one in every for part in (one.name, one.name.split(".")[0])}
     about = {name for one in every for name in one.list_operators()} if operators else set()
     for said, asked, known in (("is called", names, called), ("is about", operators, about)):
         for name in asked:
             if name not in known:
+                wanted = ((), (name,)) if asked is names else ((name,), ())
+                for one in (one for pack in packs for one in list_subjects(pack) if is_wanted(one, *wanted)):
+                    why = one.excuse if one.tests else "it has no `test`"
+                    if why:
+                        raise CallError(f"rule {one.place} cannot be tried: {why}")
                 raise CallError(f"no rule with a test {said} {name}{suggest_nearest(name, known)}")
 
 

@@ -25,7 +25,7 @@ from .subjects import Subject
 #: draws that the interpreter refuses for each case wanted, before giving up
 PATIENCE = 8
 #: what the interpreter says of custom operators, whose kernels are the user's own
-_UNHEARD = "unresolved custom op"
+_UNHEARD = ("unresolved custom op", "is not a registered function/op")
 #: seconds for making a failure small
 SHRINKING = 3.0
 
@@ -99,7 +99,7 @@ class Tally:
     @property
     def unheard(self) -> bool:
         """Whether nothing could be tried, as the interpreter knows the operators by name alone."""
-        heard = any(_UNHEARD not in said for said in self.rejected)
+        heard = any(all(words not in said for words in _UNHEARD) for said in self.rejected)
         return bool(self.rejected) and not self.tried and not heard and not self.excuse
 
     def count(self, finding: Finding) -> None:

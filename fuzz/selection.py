@@ -60,7 +60,7 @@ def make_plan(
     whole = not (operators or names or odd)
     found = list_stacks(options)
     every, own = [trial for stack in found for trial in stack.trials], found[0].own
-    require_known(every, operators, names)
+    require_known(every, [stack.pack for stack in found], operators, names)
     chosen = [one for one in every if is_wanted(one, operators, names) and (not own or not whole or one.name in own)]
     if whole and not own and loader.list_user_files(options.stacked):
         raise CallError("no rule of these packs has a `test`; others can be named by --rule or --op")

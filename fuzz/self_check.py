@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import traceback
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from ..verify.formats import REFERENCE
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, Kernels, Tensor
 from .finding import End, Finding, Grids, Rejected
+from .meaning_oracle import explain_step, has_meaning
 from .runtimes import run_model, write_model
 from .sketch import Case, Step, UnknownResult, Value, make_graph
 
@@ -55,9 +57,13 @@ class SelfCheck:
     def __init__(self, rules: tuple[str, ...], interpreter: Interpreter) -> None:
         self._rules = rules
         self._interpreter = interpreter
+        self._depth = 0
 
     def settle(self, step: Step, counts: Sequence[int], types: Sequence[ir.DataType], grids: Grids, opset: int) -> Step:
-        """Run a step in ONNX Runtime to find its results, as many as first run; raises Rejected where it takes none."""
+        """Run a step in ONNX Runtime to find its results, as many as first run, or what rules say that it means; raises
+        Rejected where it takes none."""
+        if has_meaning(self._prepared.rules, step):
+            return self._explain(step, counts[0], opset)
         feeds = [value.content for value in step.fed]
         said = ""
         for count in counts:
@@ -74,6 +80,27 @@ class SelfCheck:
             except (Rejected, VerificationError) as error:
                 said = said or f"{error}"
         raise Rejected(said)
+
+    def _explain(self, step: Step, count: int, opset: int) -> Step:
+        """Find the results of a step by what rules say that its operator means."""
+
+        numbers = itertools.count()
+
+        def settle_step(inner: Step, count: int, types: Sequence[ir.DataType]) -> Step:
+            made = self.settle(inner, [count], types, lambda dtype: [], opset)
+            # What one step yields is read by the next, whose own results have other names.
+            return made.set_results(
+                [replace(value, name=f"meant_{self._depth}.{next(numbers)}") for value in made.results]
+            )
+
+        rules, catalogue = self._prepared.rules, self._prepared.pack.catalogue
+        self._depth += 1
+        try:
+            found = explain_step(step, count, rules, catalogue, opset, settle_step, self._depth)
+        finally:
+            self._depth -= 1
+        results = [replace(value, name=f"result_{place}") for place, value in enumerate(found.results)]
+        return found.set_results(results)
 
     def _require_numpy_types(self, step: Step, count: int, opset: int) -> None:
         """Raise NoNumpyType where the runtime would yield or be given numbers as bytes."""
@@ -100,7 +127,11 @@ class SelfCheck:
 
     @property
     def _dialect(self) -> Dialect:
-        return compiled_rules.prepare(self._rules, None).pack.catalogue.find_dialect(REFERENCE)
+        return self._prepared.pack.catalogue.find_dialect(REFERENCE)
+
+    @property
+    def _prepared(self) -> Prepared:
+        return compiled_rules.prepare(self._rules, None)
 
     def draft(self, step: Step, count: int, opset: int) -> bytes:
         """Write a step on its own, whose results nobody knows yet; raises Rejected where it is no model."""

@@ -46,7 +46,7 @@ def draw_samples(operators: Sequence[str], names: Sequence[str], rules: tuple[st
     stacked = Options(rules=rules).stacked
     pack = loader.load(stacked)
     every = [one for one in list_subjects(pack) if one.of_source and one.interpreted and one.tests and not one.excuse]
-    require_known(every, operators, names)
+    require_known(every, [pack], operators, names)
     chosen = [one for one in every if is_wanted(one, operators, names)]
     if not chosen:
         raise CallError("no rule of these packs reads models and has a `test`")

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..engine.base.errors import CallError, ModelError
+from ..engine.base.regular_files import explain_failure, read_text
 from ..engine.base.startup import dataclass, field
 from .files import MANIFEST
 
@@ -66,9 +67,9 @@ def load(folder: str | os.PathLike[str], device: Device | None = None) -> Divisi
     """
     place = Path(folder)
     try:
-        manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads(read_text(place / MANIFEST))
     except (OSError, ValueError) as error:
-        raise ModelError(f"{place / MANIFEST}: cannot be read: {error}") from error
+        raise ModelError(f"{place / MANIFEST}: cannot be read: {explain_failure(error)}") from error
     return Division(place, manifest, device)
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..engine.base.atomic_write import open_replacement
+from ..engine.base.atomic_write import open_folder, open_replacement, remove
 from ..engine.base.errors import RewriteError
+from ..engine.base.regular_files import read_text
 from .bodies import list_bodies
 from .host_model import write_host
 from .model_files import SUFFIXES, ModelFiles
@@ -40,7 +41,6 @@ def write(
     element type is not known, DestinationError for what the system refuses.
     """
     graph = model.graph
-    plan = plans[graph]
     pieces = {each: cut_graph(each, divided) for each, divided in plans.items()}
     written = [piece for each in pieces for piece in pieces[each] if each is graph or piece.step.part]
     for piece in written:
@@ -50,10 +50,28 @@ def write(
                     f"{value.name}: its element type is not known, so that it cannot leave {piece.name};"
                     " `rewrite --rules onnx2onnx --rules standard` writes operators of other domains in those of ONNX"
                 )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RewriteError(f"{folder}: {error.strerror}") from error
+    former = _list_former(folder)
+    with open_folder(folder, MANIFEST) as part:
+        manifest = _write(part, model, files, plans, about, functions, finish, pieces, written)
+    for file in former - {*_list_models(manifest)}:
+        remove(folder / file)
+    return manifest
+
+
+def _write(
+    folder: Path,
+    model: ir.Model,
+    files: ModelFiles,
+    plans: Mapping[ir.Graph, Plan],
+    about: dict[str, Any],
+    functions: bool,
+    finish: Callable[[Path], Mapping[str, Any]] | None,
+    pieces: Mapping[ir.Graph, Sequence[Piece]],
+    written: Sequence[Piece],
+) -> dict[str, Any]:
+    """Write what has been cut into `pieces`, of which some are files; the manifest."""
+    graph = model.graph
+    plan = plans[graph]
     told: dict[str, Mapping[str, Any]] = {}
     for piece in written:
         path = folder / f"{piece.name}{files.suffix}"
@@ -78,7 +96,6 @@ def write(
     }
     for step in (*manifest["steps"], *(part for body in bodies for part in body["parts"])):
         step.update(told.get(step["name"], {}))
-    _remove_former(folder, set(_list_files(manifest)))
     with open_replacement(folder / PICTURE) as out:
         out.write(draw_plan(graph, plan).encode())
     with open_replacement(folder / MANIFEST) as out:
@@ -86,23 +103,29 @@ def write(
     return manifest
 
 
-def _list_files(manifest: Mapping[str, Any]) -> Iterator[str]:
+def list_files(folder: Path, files: ModelFiles, plans: Mapping[ir.Graph, Plan]) -> list[Path]:
+    """The files that `write` puts into a folder, and those of the partition there before, which it removes."""
+    pieces = [piece.name for graph, plan in plans.items() for piece in cut_graph(graph, plan)]
+    names = {*(f"{name}{files.suffix}" for name in (HOST, *pieces)), *_list_former(folder)}
+    beside = [path for name in sorted(names) for path in files.list_files(folder / name)]
+    return [folder / MANIFEST, folder / PICTURE, *beside]
+
+
+def _list_models(manifest: Mapping[str, Any]) -> Iterator[str]:
     """The models that a manifest names."""
     yield manifest["host_model"]
     for step in (*manifest["steps"], *(part for body in manifest.get("bodies", ()) for part in body["parts"])):
         yield Path(step["file"]).name
 
 
-def _remove_former(folder: Path, written: set[str]) -> None:
-    """Remove the steps of the partition that was in the folder before, as its manifest names them."""
+def _list_former(folder: Path) -> set[str]:
+    """The models of the partition that is in a folder, as its manifest names them."""
     try:
-        former = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        files = {Path(name).name for name in _list_files(former)}
+        former = json.loads(read_text(folder / MANIFEST))
+        names = {Path(name).name for name in _list_models(former)}
     except (OSError, ValueError, KeyError, TypeError):
-        return  # there is no manifest, or none of ours
-    for file in files - written:
-        if Path(file).suffix in SUFFIXES:
-            (folder / file).unlink(missing_ok=True)
+        return set()  # there is no manifest, or none of ours
+    return {name for name in names if Path(name).suffix in SUFFIXES}
 
 
 def _describe_body(

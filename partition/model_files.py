@@ -30,6 +30,10 @@ class ModelFiles:
     domain: str
     functions: bool
 
+    def list_files(self, path: Path) -> list[Path]:
+        """The files that a model may be written as: that of the name, and what is beside it."""
+        return _ENCODED[self.dialect.name].list_files(path)
+
     def save(
         self,
         path: Path,
@@ -91,6 +95,10 @@ def _save_tflite(path: Path, content: _Content, dialect: Dialect) -> None:
 _SAVES: Mapping[str, Callable[[Path, _Content, Dialect], None]] = {
     "onnx": _save_onnx,
     "tflite": _save_tflite,
+}
+_ENCODED: Mapping[str, type[stream.Encoded] | type[tflite_file.Encoded]] = {
+    "onnx": stream.Encoded,
+    "tflite": tflite_file.Encoded,
 }
 _FORMS: Mapping[str, tuple[str, str, bool]] = {
     "onnx": (".onnx", "nnrewrite.part", True),

@@ -11,10 +11,13 @@ from typing import Any
 import onnx_ir as ir
 
 from ..backends import tflite_file
+from ..backends.replaced_files import check_replaced
 from ..conversion.compiled_rules import Prepared, prepare
+from ..conversion.conversion_steps import ask_for_target
 from ..conversion.options import Options
 from ..conversion.pipeline import rewrite
 from ..conversion.target import read_prices
+from ..engine.base.atomic_write import accept_destination, check_replaceable
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.packs.folders import list_built_in
@@ -26,7 +29,7 @@ from ..frontends.source import Source, accept
 from .bodies import list_bodies
 from .capability import find_supported
 from .computed_constants import fold_shape_arithmetic, fold_stored
-from .files import write
+from .files import list_files, write
 from .model_files import DIALECTS, ModelFiles, find_files
 from .plan import Plan, Prices, plan_graph
 
@@ -44,23 +47,35 @@ class Partition:
     files: ModelFiles
     #: the target has rules besides those that say what it takes
     rewrites: bool = False
+    #: the file that the model was read from, None for bytes
+    source: Path | None = None
 
     @property
     def plan(self) -> Plan:
         """The plan of the main graph."""
         return self.plans[self.model.graph]
 
+    def list_files(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """The files that `save` writes into a folder, and those of an earlier partition there, which give way."""
+        return list_files(Path(folder), self.files, self.plans)
+
     def save(self, folder: str | os.PathLike[str], functions: bool = False) -> dict[str, Any]:
         """Write one file for each step, the host's model and the manifest; the manifest.
 
         Where the target has rules of its own each part is rewritten by them, with a layout pass of its own. With
         `functions` the parts are functions of the host's model, as they were before that, and it runs as it is. Raises
-        CallError for that where the format has none, and what `rewrite` raises.
+        CallError for that where the format has none, DestinationError where the source would be replaced, and what
+        `rewrite` raises.
         """
         if functions and not self.files.functions:
             raise CallError(f"{self.files.suffix} files have no functions, parts are custom operators there")
+        place = accept_destination(folder)
+        files = self.list_files(place)
+        check_replaced(place, files, () if self.source is None else [self.source])
+        for file in files:
+            check_replaceable(file)  # before the first is written
         finish = self._rewrite if self.rewrites else None
-        return write(Path(folder), self.model, self.files, self.plans, {"target": self.target}, functions, finish)
+        return write(place, self.model, self.files, self.plans, {"target": self.target}, functions, finish)
 
     def _rewrite(self, path: Path) -> dict[str, Any]:
         """Rewrite the file of a part by the target's rules, between the same inputs and outputs; what came of it."""
@@ -96,7 +111,8 @@ def partition(source: Source, target: str, options: Options | None = None) -> Pa
         fold_stored(model.graph, prepared.rules.source)
         fold_shape_arithmetic(model.graph, prepared.rules)
     plans = _plan_graphs(model, prepared, Prices(**read_prices(target)))
-    return Partition(target, model, plans, find_files(prepared.rules.source), bool(own - {*JUDGING, MEANING}))
+    files, rewrites = find_files(prepared.rules.source), bool(own - {*JUDGING, MEANING})
+    return Partition(target, model, plans, files, rewrites, Path(held) if isinstance(held, str) else None)
 
 
 def _advise() -> str:
@@ -125,8 +141,7 @@ def _read(source: str | bytes, dialect: str, target: str, options: Options) -> t
     """A model as a graph of a dialect, with a target's rules; as it stands where no rule set has its name."""
     reader = next(one for one in readers.READERS if one.dialect == dialect)
     if dialect in list_built_in():
-        asked = options.replace(target=target).settled  # what the target asks for, without the rules for its parts
-        conversion = rewrite(source, asked.replace(target=options.target))
+        conversion = rewrite(source, ask_for_target(source, options, target))
         prepared = prepare((dialect, target), conversion.report.opset)
         return reader.read(conversion.model.SerializeToString(), prepared.pack.catalogue), prepared
     prepared = prepare((target,), None)

@@ -79,12 +79,13 @@ def _find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
 def _read_text(file: Path) -> str:
     """The text of a rule file; raises RewriteError where it cannot be read."""
     from ...engine.base.errors import RewriteError
+    from ...engine.base.regular_files import explain_failure, read_bytes
 
     try:
-        data = sys.stdin.buffer.read() if file == STDIN else file.read_bytes()
+        data = sys.stdin.buffer.read() if file == STDIN else read_bytes(file)
         return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RewriteError(f"{file}: cannot be read: {error}") from error
+        raise RewriteError(f"{file}: cannot be read: {explain_failure(error)}") from error
 
 
 def _make_diff(before: str, after: str, name: str) -> str:

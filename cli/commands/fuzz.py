@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...conversion.options import TARGET, Options
-from ...engine.base.atomic_write import open_replacement
+from ...engine.base.atomic_write import DestinationError, open_replacement
 from ...engine.base.errors import format_count
 from ...fuzz.profiles import PROFILES
 from .. import completion, flags
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 KEPT = "examples"
 #: rules of which the interpreter took less than this share of the draws are show_tally of
 _LOW = 0.2
+#: the parameters that say what is drawn, and what becomes of it
+_DRAWN = (
+    "operators", "names", "profile", "examples", "seconds", "seed", "jobs", "recorded", "only_odd", "first", "out",
+)  # fmt: skip
 #: so many of what changed are show_tally by name
 _NAMED = 20
 
@@ -123,6 +127,7 @@ def command(
     options = Options(rules=rules, target=target)
     examples, seconds = examples or PROFILES[profile].examples, seconds or PROFILES[profile].seconds
     if replay is not None:
+        flags.refuse_idle(_DRAWN, "is about models that are drawn, and --replay names one that is there")
         sys.exit(0 if _replay(replay, options.stacked, as_json) else 1)
     from ...fuzz.schedule import Budget, Interrupted, fuzz
     from ...fuzz.selection import make_plans
@@ -286,8 +291,8 @@ def _report_failure(tally: Tally, out: Path, plan: Plan, drawn: tuple[str, ...])
     places = {name: one.place for name, (one, _) in of.items()}
     try:
         saved = save(*tally.failure, out, places, of_source, stack, plan.options, drawn)
-    except OSError as error:
-        print_error(f"{error.filename or out}: {error.strerror}, the failure is not saved")
+    except DestinationError as error:
+        print_error(f"{error}, the failure is not saved")
         return
     click.echo(f"  saved: {saved.report}\n  run it again: {saved.command}", err=True)
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .. import completion, flags
-
-if TYPE_CHECKING:
-    from ...partition.partitioning import Partition
 
 #: so many reasons are told, the others are in the manifest
 _TOLD = 8
@@ -74,7 +71,7 @@ def command(
 
     found = partition(f"{model}", target, Options(input_shape=input_shape, batch=batch))
     place = folder if folder is not None else Path(f"{model.stem}.parts")
-    files = [("-d", path) for path in _list_files(place, found)]
+    files = [("-d", path) for path in found.list_files(place)]
     check_files([*files, *([("--report", page)] if page is not None else [])], [model])
     manifest = found.save(place, functions)
     if page is not None:
@@ -88,24 +85,6 @@ def command(
         show("partition", True, [{"source": model, "folder": place, **manifest}])
         return
     _print_manifest(manifest, f"{model}", place)
-
-
-def _list_files(folder: Path, divided: Partition) -> list[Path]:
-    """The files that a partition writes into a folder, and the models there of an earlier one."""
-    from ...backends.writers import find_writer
-    from ...engine.base.atomic_write import read_mode
-    from ...partition.files import HOST, MANIFEST, PICTURE
-    from ...partition.model_files import SUFFIXES
-    from ...partition.pieces import cut_graph
-
-    suffix = divided.files.suffix
-    writer = find_writer(suffix)
-    assert writer is not None  # parts are in files that the program writes
-    pieces = [piece.name for graph, plan in divided.plans.items() for piece in cut_graph(graph, plan)]
-    models = {folder / f"{name}{suffix}" for name in (HOST, *pieces)}
-    if read_mode(folder / MANIFEST):
-        models |= {path for kind in ("host", "part_") for end in SUFFIXES for path in folder.glob(f"{kind}*{end}")}
-    return [folder / MANIFEST, folder / PICTURE, *(path for one in sorted(models) for path in writer.list_files(one))]
 
 
 def _print_manifest(manifest: dict[str, Any], model: str, folder: Path) -> None:

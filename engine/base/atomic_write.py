@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import RewriteError
+from .errors import CallError, RewriteError
+from .regular_files import read_bytes
 
 
 class DestinationError(RewriteError):
@@ -22,6 +24,32 @@ def read_mode(path: str | os.PathLike[str]) -> int:
         return Path(path).stat().st_mode
     except (OSError, ValueError):  # of a name with a null in it
         return 0
+
+
+def check_name(path: str) -> None:
+    """Raise CallError for a path that no file can have on any system."""
+    try:
+        if b"\0" in os.fsencode(path):
+            raise CallError(f"{path!r}: no file has a name with a null in it")
+    except UnicodeEncodeError as error:
+        raise CallError(f"{path!r}: no file has a name that is no text") from error
+
+
+def accept_destination(path: str | os.PathLike[str]) -> Path:
+    """The path that something is to be written to; raises CallError for what is none."""
+    if not isinstance(path, str | os.PathLike):
+        raise CallError(f"what is written goes to a path, got an object of type {type(path).__name__}")
+    text = os.fsdecode(path)
+    if not text:
+        raise CallError("the path to write to is empty")
+    check_name(text)
+    return Path(text)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise DestinationError for what is there and no regular file, as a device, a pipe or a folder."""
+    if (mode := read_mode(path)) and not stat.S_ISREG(mode):
+        raise DestinationError(f"{path}: not a regular file, cannot be replaced")
 
 
 @contextlib.contextmanager
@@ -52,6 +80,36 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
         raise DestinationError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
+@contextlib.contextmanager
+def open_folder(folder: Path, last: str) -> Iterator[Path]:
+    """Open a folder within `folder` whose files take their places there as the block ends, one called `last` after the
+    others; when the block raises nothing is changed.
+
+    `folder` is made where it is missing. Raises DestinationError for what the system refuses.
+    """
+    folder = Path(os.path.realpath(folder))
+    made = not folder.exists()
+    part = folder / f".rewrite-{os.urandom(6).hex()}.part"
+    try:
+        part.mkdir(parents=True)
+        yield part
+        for file in sorted(part.iterdir(), key=lambda file: (file.name == last, file.name)):
+            place = Path(os.path.realpath(folder / file.name))
+            if mode := read_mode(place):
+                with contextlib.suppress(OSError):
+                    file.chmod(mode & 0o777)
+            file.replace(place)
+    except DestinationError as error:  # of a file in there
+        raise DestinationError(f"{error}".replace(f"{part}", f"{folder}")) from error
+    except OSError as error:
+        raise DestinationError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        if made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # of which nothing has come
+
+
 def remove(path: Path) -> None:
     """Remove a file that nothing refers to any more; raises DestinationError for what the system refuses."""
     try:
@@ -63,7 +121,7 @@ def remove(path: Path) -> None:
 def check_own(paths: Iterable[Path], marked: Path, mark: str) -> None:
     """Raise DestinationError for files that are there, unless a marked one says that they are of this program."""
     try:
-        own = mark.encode() in marked.read_bytes()
+        own = mark.encode() in read_bytes(marked)
     except OSError:
         own = False
     for path in () if own else paths:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
@@ -139,10 +140,6 @@ def _hash_elements(array: np.ndarray[Any, Any]) -> int:
     if known is not None and known[0]() is array:
         return known[1]
     number = next(_numbers)
-    _known[identity] = weakref.ref(array, lambda gone: _forget(identity, gone)), number
+    # What Python calls as an array goes must run no code: an interruption that came there would be lost.
+    _known[identity] = weakref.ref(array, functools.partial(_known.pop, identity)), number
     return number
-
-
-def _forget(identity: int, gone: weakref.ref[np.ndarray[Any, Any]]) -> None:
-    if (known := _known.get(identity)) is not None and known[0] is gone:
-        del _known[identity]

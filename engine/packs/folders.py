@@ -9,6 +9,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TypeVar
 
+from ..base import regular_files
 from ..base.atomic_write import read_mode
 from ..base.data_files import BUILT_IN
 from ..base.errors import CallError, suggest_nearest
@@ -105,6 +106,6 @@ def is_built_in(path: Path) -> bool:
 def read_text(file: Path) -> str:
     """The text of a file of a pack; raises CallError where it cannot be read."""
     try:
-        return file.read_text(encoding="utf-8")
+        return regular_files.read_text(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise CallError(f"{file}: cannot be read: {error}") from error
+        raise CallError(f"{file}: cannot be read: {regular_files.explain_failure(error)}") from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from ..base.startup import dataclass
 from .folders import find_built_in, find_folder, read_folder_once, read_text
 
+_COMMENT = re.compile(r"#[^\n]*")
 _HEADER = re.compile(r"^\s*ruleset\s+[\w-]+\s*(?P<packs>[^:]*):\s*(?P<source>\w+)\s*->\s*(?P<target>\w+)", re.MULTILINE)
 _PACK = re.compile(r"\b(over|after)\s+([\w-]+)(?:\s+without\s+(\w+(?:\s*,\s*\w+)*))?")
 
@@ -49,7 +50,7 @@ def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
 
 def has_stage(name: str, stage: str) -> bool:
     """Whether a pack has rules of a stage in files of its own; raises CallError for an unknown pack."""
-    rule = re.compile(rf"^\s*rule\s+\w+\s+stage\s+{stage}\b", re.MULTILINE)
+    rule = re.compile(rf"^\s*rule\s+\w+\s[^{{]*\bstage\s+(?:\w+\s*,\s*)*{stage}\b", re.MULTILINE)
     return any(rule.search(read_text(file)) for file in find_folder(name).glob("**/*.rules"))
 
 
@@ -83,7 +84,7 @@ def read_header(folder: Path) -> Header | None:
     file = min(folder.glob("**/*.rules"), default=None)
     if file is None:
         return None
-    header = _HEADER.search(read_text(file))
+    header = _HEADER.search(_COMMENT.sub("", read_text(file)))
     if header is None:
         return Header(None)
     named = {

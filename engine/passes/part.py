@@ -11,6 +11,8 @@ from ..base.startup import dataclass
 from ..dialects.operators import Dialect
 from ..rewrite.edits import remove_unused
 from .base import Module, Visit
+from .fix_defaults import fix_inputs
+from .keep_state import find_state
 from .state import STATE
 
 
@@ -18,7 +20,8 @@ from .state import STATE
 class Part:
     """Let the main graph begin at some values and end at others, by their names; none leaves that end as it is.
 
-    What the outputs do not need goes, inputs among it where others are asked for.
+    What the outputs do not need goes, inputs among it where others are asked for; of these, what has a default is that,
+    unless it is given what the call before yielded.
     """
 
     inputs: tuple[str, ...] = ()
@@ -35,6 +38,7 @@ class Part:
         Raises CallError for a name that no value has, one of a constant, one of a value that no file can pass on, and
         for an input that is still needed.
         """
+        fed_back = {begun.name or "" for begun, _ in find_state(graph)}
         values = {value.name or "": value for value in graph.inputs}
         values |= {value.name or "": value for node in graph for value in node.outputs}
         if self.outputs:
@@ -55,6 +59,7 @@ class Part:
         for _ in ended:
             graph.outputs.pop()
         if self.inputs:
+            fix_inputs(graph, {*self.inputs, *fed_back})
             _drop_inputs(graph, self.inputs)
 
     def _begin_at(self, graph: ir.Graph, values: Sequence[ir.Value]) -> None:

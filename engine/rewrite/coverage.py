@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ..base.data_files import BUILT_IN
-from ..base.errors import Span
+from ..base.errors import RewriteError, Span
+from ..base.regular_files import explain_failure, read_text
 from ..base.startup import dataclass, field
 from ..expressions.functions import convert_to_python
 from .pattern import AnyOf, NodePattern, Operand, iterate_nodes
@@ -97,11 +98,16 @@ def save() -> None:
 
 
 def load(folder: Path) -> Coverage:
-    """Read what all processes noted; raises OSError or ValueError for a folder or file that cannot be read."""
+    """Read what all processes noted; raises RewriteError for a file that cannot be read or is no record."""
     found = Coverage()
     for file in sorted(folder.glob("*.json")):
-        document = json.loads(file.read_text(encoding="utf-8"))
-        templates = {rule: {int(n): c for n, c in lines.items()} for rule, lines in document["templates"].items()}
-        options = {rule: {n: set(seen) for n, seen in known.items()} for rule, known in document["options"].items()}
+        try:
+            document = json.loads(read_text(file))
+            templates = {rule: {int(n): c for n, c in lines.items()} for rule, lines in document["templates"].items()}
+            options = {rule: {n: set(seen) for n, seen in known.items()} for rule, known in document["options"].items()}
+        except OSError as error:
+            raise RewriteError(f"{file}: cannot be read: {explain_failure(error)}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RewriteError(f"{file}: is no record of which rules fired") from error
         found.add(Coverage(templates, options))
     return found

@@ -102,8 +102,9 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
         lambda f: f.text in RESERVED and "NAME" in f.expected and _is_name(f),
         "`{0}` is a word of the language; choose another name",
     ),
+    (lambda f: f.text[:1].isupper() and "PACKNAME" in f.expected, "names of packs are written in lower case"),
     (
-        lambda f: f.text[:1].isupper() and bool(f.expected & {"NAME", "PACKNAME"}) and "OP" not in f.expected,
+        lambda f: f.text[:1].isupper() and "NAME" in f.expected and "OP" not in f.expected,
         "variables are written in lower case, operators and enumerants in upper case",
     ),
     (

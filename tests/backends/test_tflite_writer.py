@@ -355,3 +355,10 @@ def test_an_element_type_that_the_format_lacks_is_refused(catalogue: Catalogue) 
     value = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT8E8M0), shape=ir.Shape([1]))
     with pytest.raises(ModelError, match="x: TensorFlow Lite has no element type"):
         write(ir.Model(ir.Graph([value], [], nodes=[], name="g"), ir_version=10), catalogue)
+
+
+def test_a_result_whose_element_type_nobody_knows_is_told_with_its_operator(catalogue: Catalogue) -> None:
+    node = ir.Node("tflite.custom", "Mine", [], num_outputs=1)
+    node.outputs[0].name = "y"
+    with pytest.raises(ModelError, match="y: what Mine yields has no element type that is known"):
+        write(ir.Model(ir.Graph([], node.outputs, nodes=[node], name="g"), ir_version=10), catalogue)

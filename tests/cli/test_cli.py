@@ -320,6 +320,11 @@ def test_a_wrong_call_exits_with_two(folder: Path, relu: bytes, arguments: tuple
         (("net.tflite", "-d", "net.tflite"), "'net.tflite' is a file"),
         ((), "Missing argument MODEL: a .tflite, .onnx or .pt2 file, a .task bundle or a folder."),
         (("fuzz", "--rules", "onnx", "--op", "NONE"), "no rule with a test is about NONE"),
+        (
+            ("fuzz", "--rules", "standard", "--rule", "trained_sign"),
+            "cannot be tried: runtimes have no kernel for it",
+        ),
+        (("fuzz", "--rules", "standard", "--rule", "trained_sgn"), "no rule with a test is called trained_sgn"),
         (("fuzz", "--op", "ADD", "--op", "SOFTMACKS"), "is about SOFTMACKS; did you mean SOFTMAX?"),
     ],
 )

@@ -183,6 +183,8 @@ def test_the_list_in_the_documentation_is_current() -> None:
         (("ops", "--json", "--format", "text"), "--format is about lists"),
         (("bench", "net.tflite", "net.tflite", "--rules", "onnx2onnx"), "--rules is about a conversion"),
         (("bench", "net.tflite", "net.tflite", "--target", "portable"), "--target is about a conversion"),
+        (("fuzz", "--replay", "net.tflite", "--op", "ABS"), "--op is about models that are drawn, and --replay names"),
+        (("fuzz", "--replay", "net.tflite", "--record"), "--record is about models that are drawn"),
         (
             ("verify", "net.tflite", "net.tflite", "--inputs", "net.tflite", "--seed", "0"),
             "--seed is about random inputs",

@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from nnrewrite.cli import pages
 from nnrewrite.cli.dispatch import app
 from nnrewrite.engine.base.atomic_write import DestinationError, open_replacement
+from nnrewrite.partition import partition
 
 WEIGHTS = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
 PRODUCT = '<ir_version: 8, opset_import: ["": 17]> net (float[1,64] x) => (float[1,64] y) { y = MatMul(x, w) }'
@@ -107,11 +108,37 @@ def test_a_model_that_is_divided_is_replaced_by_none_of_its_parts() -> None:
     refuses("manifest.json: -d, --report", *divide, "net.onnx", "-d", "q", "--report", "q/manifest.json")
     assert call(*divide, "net.onnx", "-d", "parts").exit_code == 0
     refuses("-d parts/host.onnx: the output would replace", *divide, "parts/host.onnx", "-d", "parts")
-    # What an earlier partition has left is removed when the folder is written anew.
+    # What an earlier partition has left is removed when the folder is written anew, and nothing else.
+    manifest = json.loads(Path("parts/manifest.json").read_text())
+    manifest["steps"].append({"file": "part_7.onnx"})
+    Path("parts/manifest.json").write_text(json.dumps(manifest))
     shutil.copy("net.onnx", "parts/part_7.onnx")
     refuses("-d parts/part_7.onnx: the output would replace", *divide, "parts/part_7.onnx", "-d", "parts")
-    shutil.copy("net.onnx", "parts/net.onnx")
-    assert call(*divide, "parts/net.onnx", "-d", "parts").exit_code == 0
+    for name in ("net.onnx", "part_8.onnx"):
+        shutil.copy("net.onnx", f"parts/{name}")
+        assert call(*divide, f"parts/{name}", "-d", "parts").exit_code == 0
+        assert Path(f"parts/{name}").exists()
+
+
+@pytest.mark.slow
+def test_a_model_that_python_divides_is_replaced_by_none_of_its_parts() -> None:
+    partition("net.onnx", "tensorrt").save("parts")
+    [step] = json.loads(Path("parts/manifest.json").read_text())["steps"]
+    for name in ("host.onnx", step["file"], "part_7.onnx"):
+        shutil.copy("net.onnx", f"parts/{name}")
+        divided = partition(f"parts/{name}", "tensorrt")
+        manifest = json.loads(Path("parts/manifest.json").read_text())
+        manifest["steps"].append({"file": "part_7.onnx"})  # as a longer partition would have left it
+        Path("parts/manifest.json").write_text(json.dumps(manifest))
+        before = read(Path("parts"))
+        with pytest.raises(DestinationError, match=f"^parts: .*{name} would be replaced, a model that is read"):
+            divided.save("parts")
+        assert read(Path("parts")) == before
+
+
+def test_a_model_that_is_called_like_an_option_is_named_once() -> None:
+    shutil.copy("net.onnx", "-net.onnx")
+    refuses("error: -net.onnx: the output would replace a model that is read: name another by -o", "--", "-net.onnx")
 
 
 @pytest.mark.parametrize("more", [(), ("--external-data",)])
@@ -221,6 +248,21 @@ def test_a_name_longer_than_the_system_takes_is_a_mistake_of_the_call(option: st
     long = "x" * 300
     refuses("File name too long" if option != "--trace" else "is read", "net.onnx", f"{option}={long}")
     refuses("File name too long", f"{long}.onnx")
+
+
+@pytest.mark.parametrize("name", ["a\0b.onnx", "a\ud800b.onnx"])
+def test_a_name_that_no_file_can_have_is_a_mistake_of_the_call(name: str) -> None:
+    for arguments in ([name], ["net.onnx", "-o", name], ["net.onnx", "--report", name], ["fmt", name]):
+        refuses("no file has a name", *arguments)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b", "", None, b"a"])
+def test_a_path_that_nothing_can_be_written_to_is_named(name: str) -> None:
+    for ending in ("onnx", "tflite", "cc", "torch"):
+        with pytest.raises(nnrewrite.CallError):
+            nnrewrite.rewrite("net.onnx", to=ending).save(name)
+    with pytest.raises(nnrewrite.CallError):
+        partition("net.onnx", "tensorrt").save(name)
 
 
 def test_a_name_that_gets_too_long_is_told() -> None:

@@ -167,6 +167,7 @@ def interrupted(folder: Path, workers: str, number: signal.Signals, *more: str) 
     [
         (signal.SIGINT, 130, "rewrite: error: interrupted: 2 of 5 models converted\n"),
         (signal.SIGTERM, 143, ""),
+        (signal.SIGHUP, 129, ""),
     ],
 )
 def test_an_interruption_says_how_many_models_were_converted(
@@ -203,3 +204,28 @@ def test_a_trace_that_nobody_reads_on_ends_without_a_word(tmp_path: Path, single
     begun.stdout.close()
     _, told = begun.communicate(timeout=60)
     assert b"internal error" not in told and not (tmp_path / "net.onnx").exists()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_an_interruption_that_comes_as_an_object_goes_is_not_lost(number: signal.Signals, status: int) -> None:
+    code = f"""
+import sys, time, os, weakref, click
+from nnrewrite.cli import dispatch
+
+class Thing: pass
+
+@click.command("check")
+def command():
+    thing = Thing()
+    held = weakref.ref(thing, lambda gone: [os.kill(os.getpid(), {int(number)}), time.sleep(0.01)])
+    del thing
+    for _ in range(200):
+        time.sleep(0.05)
+
+dispatch._import_command = lambda module: command
+sys.argv[1:] = ["check"]
+dispatch.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == status
+    assert done.stderr == ("rewrite: error: interrupted\n" if number is signal.SIGINT else "")

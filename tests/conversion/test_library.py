@@ -86,6 +86,7 @@ def test_models_are_compared_however_they_are_given(relu: bytes) -> None:
         ([b"TFL3"], "got an object of type list"),
         (io.StringIO("text"), "open it with mode 'rb'"),
         ("", "a model's path is empty"),
+        ("lite\0.tflite", "no file has a name with a null in it"),
         ("https://example.org/net.tflite", "from files, not from the network: download it first"),
         (Path("https://example.org/net.tflite"), "from files, not from the network: download it first"),
     ],
@@ -93,6 +94,12 @@ def test_models_are_compared_however_they_are_given(relu: bytes) -> None:
 def test_what_is_no_model_is_named(source: Any, message: str) -> None:
     with pytest.raises(nnrewrite.RewriteError, match=f".*{message}"):
         nnrewrite.rewrite(source)
+
+
+def test_what_stands_before_a_null_in_a_name_is_not_compared(relu: bytes, tmp_path: Path) -> None:
+    (tmp_path / "net").write_bytes(relu)
+    with pytest.raises(nnrewrite.CallError, match="no file has a name with a null in it"):
+        compare_models(f"{tmp_path / 'net'}\0.tflite", relu)
 
 
 def test_a_file_that_was_closed_is_told(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import nnrewrite
 import numpy as np
 import onnx
 import onnx.numpy_helper
+import onnx.parser
 import pytest
 from nnrewrite.conversion.conversion_steps import plan_steps
 from nnrewrite.conversion.options import Options
@@ -33,6 +34,36 @@ def test_rule_sets_of_one_pair_lie_over_each_other(tmp_path: Path) -> None:
 def test_rules_that_read_another_dialect_are_told() -> None:
     with pytest.raises(CallError, match="the rules of tflite2onnx, kernels read tflite, the model is onnx"):
         find_route("onnx", "onnx", ("tflite2onnx", "kernels"))
+
+
+@pytest.mark.parametrize(
+    ("first", "to", "message"),
+    [
+        (
+            b"\x08\x08\x3a",
+            "tflite",
+            "and TensorFlow Lite is to .* by --rules onnx2tflite --rules {mine}$",
+        ),
+        (b"\x08\x08\x3a", "torch", "and PyTorch code is to .* by --rules onnx2torch --rules {mine}$"),
+        (b"\x80\x02}", "onnx", "do not read models: .* by --rules aten2onnx --rules {mine}$"),
+    ],
+)
+def test_rules_that_do_not_lead_to_the_format_are_told_with_those_that_do(
+    tmp_path: Path, first: bytes, to: str, message: str
+) -> None:
+    (tmp_path / "a.rules").write_text("ruleset mine : onnx -> onnx opset 13..28\n")
+    with pytest.raises(CallError, match=message.format(mine=tmp_path)):
+        plan_steps(first, Options(rules=(f"{tmp_path}",), to=to))
+
+
+def test_rules_without_an_opset_in_common_are_told_with_their_ranges(tmp_path: Path) -> None:
+    rule = "rule mine stage simplify { y = Sign(Sign(x)) => y = Sign(x) test x: f32[2] }"
+    (tmp_path / "a.rules").write_text(f"ruleset mine : onnx -> onnx opset 13..25\n{rule}\n")
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> net (float[2] x) => (float[2] y) { y = Abs(x) }'
+    )
+    with pytest.raises(CallError, match="those of onnx2tflite begin at 26, those of mine end at 25"):
+        nnrewrite.rewrite(model.SerializeToString(), rules=("onnx2tflite", f"{tmp_path}"), to="tflite")
 
 
 def test_where_nothing_leads_is_told() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nnrewrite
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends import probe
@@ -180,11 +181,13 @@ def test_a_pipe_is_no_model_and_nobody_waits_for_it(tmp_path: Path, ending: str)
         (b"PK\3\4\5\6\7\0", "this is a zip archive"),
     ],
 )
-@pytest.mark.parametrize("ending", [".tflite", ".onnx", ""])
+@pytest.mark.parametrize("ending", [".tflite", ".onnx", ".pt2", ""])
 def test_what_a_file_is_instead_of_a_model_is_told(tmp_path: Path, content: bytes, kind: str, ending: str) -> None:
     path = tmp_path / f"net{ending}"
     path.write_bytes(content)
-    with pytest.raises(ModelError, match=f"not an? (ONNX|TensorFlow Lite) model: .*: {kind}$"):
+    if ending == ".pt2" and content.startswith(b"PK"):
+        kind = "malformed archive: .*|truncated or damaged: the archive has no directory at its end"
+    with pytest.raises(ModelError, match=f"(model: .*|PyTorch|net.pt2): ({kind})$"):
         nnrewrite.rewrite(path)
 
 
@@ -196,6 +199,27 @@ def test_a_model_by_the_ending_of_another_format_is_told(tmp_path: Path, single:
         nnrewrite.rewrite(lite)
     with pytest.raises(ModelError, match=r"not a TensorFlow Lite model: .*: this is an ONNX model, whose name ends in"):
         nnrewrite.rewrite(program)
+    exported = lite.rename(tmp_path / "net.pt2")
+    with pytest.raises(
+        ModelError, match=r"no exported program of PyTorch: this is a TensorFlow Lite model, whose name"
+    ):
+        nnrewrite.rewrite(exported)
+    with zipfile.ZipFile(exported, "w") as archive:
+        archive.writestr("net/models/model.json", "{}")
+    with pytest.raises(ModelError, match=r"not an ONNX model: .*: this is a PyTorch model, whose name ends in .pt2"):
+        nnrewrite.rewrite(exported.rename(lite))
+
+
+def test_a_model_that_is_cut_off_is_not_said_to_be_of_its_own_format(tmp_path: Path) -> None:
+    graph = onnx.GraphProto(name="net")
+    for about in ({}, {"model_version": 3}, {"domain": "x"}):
+        content = onnx.ModelProto(ir_version=8, graph=graph, **about).SerializeToString()
+        (tmp_path / "net.onnx").write_bytes(content[:-3])
+        with pytest.raises(ModelError, match=r"not an ONNX model: .* are left$"):
+            nnrewrite.rewrite(tmp_path / "net.onnx")
+        (tmp_path / "net.tflite").write_bytes(content)
+        with pytest.raises(ModelError, match=r": this is an ONNX model, whose name ends in .onnx$"):
+            nnrewrite.rewrite(tmp_path / "net.tflite")
 
 
 # ---- models that say what cannot be ----------------------------------------------------------------------------------

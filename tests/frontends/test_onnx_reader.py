@@ -21,6 +21,7 @@ from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends.onnx_reader import read, recognize
 from nnrewrite.frontends.protobuf_outline import WireError, outline_model
 from nnrewrite.fuzz.damage import damage_messages
+from nnrewrite.verify import compare_models
 from onnx import TensorProto, helper, numpy_helper
 
 CATALOGUE = load()
@@ -136,6 +137,28 @@ def test_a_branch_that_is_never_taken_may_not_fit() -> None:
                   else_branch = b () => (float[2] q) { q = Add(x, z) }>
     }"""
     assert rewrite(onnx.parser.parse_model(text).SerializeToString(), to="onnx").model.graph.node[0].op_type == "If"
+
+
+def yield_outer(loose: bool) -> bytes:
+    """A branch within a branch, each of whose bodies yields a value of the graph around it, or a copy where that is to
+    be what the standard admits."""
+    x, a = ("x) {}", "a) {}") if loose else ("x2) { x2 = Identity(x) }", "a2) { a2 = Identity(a) }")
+    inner = f"q = If(c) <then_branch = t () => (float[2] {x}, else_branch = e () => (float[2] n) {{ n = Neg(x) }}>"
+    then, other = f"u () => (float[2] q) {{ {inner} }}", f"v () => (float[2] {a}"
+    head = '<ir_version: 8, opset_import: ["": 17]> net (bool c, bool d, float[2] x) => (float[2] y)'
+    body = f"a = Exp(x) y = If(d) <then_branch = {then}, else_branch = {other}>"
+    return bytes(onnx.parser.parse_model(f"{head} {{ {body} }}").SerializeToString())
+
+
+@pytest.mark.parametrize("to", ["onnx", "tflite", "torch"])
+def test_a_body_may_yield_a_value_of_the_graph_around_it(to: str, tmp_path: Path) -> None:
+    made = rewrite(yield_outer(loose=True), to=to)
+    made.save(tmp_path / f"made.{to}")
+    if to == "torch":
+        rewrite(yield_outer(loose=False), to=to).save(tmp_path / "same")
+        assert (tmp_path / "made.torch/model.py").read_text() == (tmp_path / "same/model.py").read_text()
+    else:
+        assert compare_models(yield_outer(loose=False), tmp_path / f"made.{to}", samples=8).passed
 
 
 def test_extents_below_zero_are_free() -> None:

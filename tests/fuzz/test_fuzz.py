@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import pickle
 import re
 import shlex
 import subprocess
@@ -24,6 +25,7 @@ pytest.importorskip("hypothesis")
 
 from nnrewrite.conversion.options import DEFAULT, Options
 from nnrewrite.engine.base.data_files import OPS
+from nnrewrite.engine.base.errors import VerificationError
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue, Dialect, OperatorSpec
 from nnrewrite.engine.packs import loader
@@ -34,7 +36,7 @@ from nnrewrite.fuzz.categories import SHUFFLE, Category
 from nnrewrite.fuzz.choices import Choices
 from nnrewrite.fuzz.element_types import pick_type, read_admitted
 from nnrewrite.fuzz.elements import make_grid
-from nnrewrite.fuzz.failure_files import save
+from nnrewrite.fuzz.failure_files import replay, save
 from nnrewrite.fuzz.file_digest import digest_file
 from nnrewrite.fuzz.finding import End, Finding, Rejected
 from nnrewrite.fuzz.oracle import Oracle
@@ -288,6 +290,53 @@ def test_a_failure_is_saved_and_runs_again_from_its_files(tmp_path: Path) -> Non
     wrong = call(*command, "--replay", f"{model}")
     assert (wrong.exit_code, "different" in wrong.stdout) == (1, True)
     assert call("fuzz", "--replay", f"{model}").exit_code == 0
+
+
+def test_texts_of_a_failure_are_saved_without_a_pickle_and_read_as_they_are(
+    catalogue: Catalogue, tmp_path: Path
+) -> None:
+    texts = np.array([[b"ab", b""], ["\u00fc".encode(), b"c\0"]], dtype=object)
+    x, y = (Value(name, ir.DataType.STRING, texts) for name in "xy")
+    case = Case("same", (Step(catalogue.find_dialect("onnx").operators["Identity"], (x,), {}, (y,)),), 18)
+    stack = RuleSets(("onnx2onnx",), loader.load(("onnx2onnx",)), False, ())
+    report, _ = save(case, Finding(End.FAILED, "differs"), tmp_path, {}, True, stack, Options(rules=("onnx2onnx",)))
+    with np.load(report.with_suffix(".npz")) as saved:
+        assert saved["input_0"].tobytes() == "ab\u00fcc\0".encode()
+    assert replay(report.with_suffix(".onnx"), ("onnx2onnx",)).passed
+    for content in (b"", b"PK\3\4", pickle.dumps(3)):
+        report.with_suffix(".npz").write_bytes(content)
+        with pytest.raises(VerificationError, match="npz: no inputs of a saved failure: "):
+            replay(report.with_suffix(".onnx"), ("onnx2onnx",))
+
+
+def write_own(folder: Path, limit: str, meant: bool) -> str:
+    """A pack about an operator of ONNX that no runtime has, with what it means."""
+    folder.mkdir()
+    (folder / "ops.yaml").write_text(
+        "onnx: {operators: {Mine: {domain: com.own, operands: [x], results: [y], options: {limit: [float, 6.0]}}}}\n"
+    )
+    rule = f"rule mine stage normalize {{ y = Mine(x) {{limit}} => y = Clip(x, 0.0, {limit})"
+    test = "test x: f32[2, 3..5] for limit in [0.5, 6.0] }"
+    meaning = "rule mine_means stage meaning { y = Mine(x) {limit} => y = Min(Relu(x), limit) }\n" if meant else ""
+    (folder / "a.rules").write_text(f"ruleset own : onnx -> onnx opset 13..28\n{rule} {test}\n{meaning}")
+    return f"{folder}"
+
+
+def test_rules_about_operators_that_no_runtime_of_onnx_has_are_held_against_what_these_mean(tmp_path: Path) -> None:
+    right, wrong, unsaid = (
+        write_own(tmp_path / name, limit, name != "unsaid")
+        for name, limit in (("right", "limit"), ("wrong", "limit + 0.5"), ("unsaid", "limit"))
+    )
+    for below in ((), ("--rules", "onnx2tflite")):
+        command = ["fuzz", *below, "--jobs", "1", "--examples", "8", "--rule", "mine", "--out", f"{tmp_path / 'out'}"]
+        assert call(*command, "--rules", right).exit_code == 0
+        failed = call(*command, "--rules", wrong)
+        assert failed.exit_code == 1 and "off by" in failed.stderr
+        assert "say in a rule of `stage meaning` what it means" in call(*command, "--rules", unsaid).stderr
+    (model,) = (path for path in (tmp_path / "out").glob("mine-*.onnx") if "meaning" not in path.name)
+    assert model.with_suffix(".meaning.onnx").exists()
+    again = ["fuzz", "--rules", "onnx2tflite", "--replay", f"{model}", "--rules"]
+    assert (call(*again, wrong).exit_code, call(*again, right).exit_code) == (1, 0)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ import onnxruntime
 import pytest
 from click.testing import CliRunner
 from nnrewrite.cli.commands.partition import command
+from nnrewrite.conversion.options import Options
+from nnrewrite.engine.base.atomic_write import DestinationError
 from nnrewrite.engine.base.errors import CallError, ModelError, VerificationError
 from nnrewrite.partition import partition, run
 from nnrewrite.verify.inputs import draw
@@ -385,3 +388,36 @@ def test_each_part_is_in_the_layout_that_its_targets_rules_ask_for(functions: bo
     x = np.random.default_rng(1).standard_normal((1, 8, 5, 5)).astype(np.float32)
     (whole,) = onnxruntime.InferenceSession(stacked(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
     np.testing.assert_allclose(run(tmp_path / "out", {"x": x})["y"], whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "asked", ["activations: int8", "exact: true", "hybrid: real", "keep_float16: true", "opset: 17"]
+)
+def test_what_a_target_asks_for_of_models_of_other_formats_is_no_matter(asked: str, tmp_path: Path) -> None:
+    pack = Path(write_pack(tmp_path))
+    with (pack / "target.yaml").open("a") as file:
+        file.write(f"options: {{{asked}}}\n")
+    manifest = partition(model(), f"{pack}").save(tmp_path / "out")
+    assert manifest["parts"] == 2
+    with pytest.raises(CallError, match="--exact is about"):
+        partition(model(), f"{pack}", Options(exact=True))
+
+
+@pytest.mark.slow
+def test_a_partition_that_cannot_be_written_changes_nothing(
+    pack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    divided, folder = partition(model(), pack), tmp_path / "out"
+    divided.save(folder)
+    (folder / "manifest.json").write_bytes((folder / "manifest.json").read_bytes().replace(b"onnx", b"ONNX"))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr("nnrewrite.partition.files.write_host", fail)
+    for place in (folder, tmp_path / "new"):
+        with pytest.raises(DestinationError, match=f"{place}: cannot be written: No space left"):
+            divided.save(place)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert not (tmp_path / "new").exists()

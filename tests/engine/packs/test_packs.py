@@ -31,6 +31,8 @@ pytestmark = pytest.mark.slow
 HEADER = "ruleset mine : tflite -> onnx opset 13..25\n"
 ABS = HEADER + "rule mine { y = ABS(x) => y = Max(x, Neg(x)) test x: f32[2] }\n"
 
+SIGNS = "rule two_signs stage simplify { y = Sign(Sign(x)) => y = Sign(x) test x: f32[2] }\n"
+
 Make = Callable[..., Path]
 
 
@@ -215,6 +217,24 @@ def test_a_pack_that_lies_over_another_brings_it_along(make: Make) -> None:
     text = "ruleset mine over onnx : onnx -> onnx opset 13..25\n"
     pack = loader.load([str(make("one", text + "rule mine stage simplify { y = Abs(x) => y = x test x: f32[2] }\n"))])
     assert {file.name: file.rank for file in pack.files} == {"onnx": 0, "mine": 1}
+
+
+@pytest.mark.parametrize("name", ["rule", "test", "over", "after", "without", "ruleset", "use", "none"])
+def test_a_pack_may_be_called_as_a_word_of_the_language(make: Make, name: str) -> None:
+    mine = make(name, f"ruleset {name} over standard : onnx -> onnx opset 13..25\n{SIGNS}")
+    header = headers.read_header(mine)
+    assert header is not None and header.base is not None and header.base.name == "standard"
+    pack = loader.load([f"{mine}"])
+    assert [one.rank for one in pack.files if one.name == name] == [max(one.rank for one in pack.files)]
+
+
+def test_comments_within_a_header_are_no_part_of_it(make: Make) -> None:
+    beside = make("beside", f"ruleset mine # over standard: it is not\n : onnx -> onnx opset 13..25\n{SIGNS}")
+    above = make("above", f"ruleset mine\n # it is: what we have\n over standard : onnx -> onnx opset 13..25\n{SIGNS}")
+    for pack, below in ((beside, None), (above, "standard")):
+        header = headers.read_header(pack)
+        assert header is not None and header.pair == ("onnx", "onnx")
+        assert (None if header.base is None else header.base.name) == below
 
 
 def test_names_of_packs_may_have_hyphens(make: Make) -> None:

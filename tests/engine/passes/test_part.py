@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnx
+import onnx.parser
 import pytest
 from nnrewrite.conversion.pipeline import rewrite
 from nnrewrite.engine.base.errors import CallError
@@ -43,6 +44,28 @@ def test_outputs_alone_leave_the_inputs_that_there_are() -> None:
 def test_an_input_that_is_needed_besides_is_told() -> None:
     with pytest.raises(CallError, match="the outputs need z besides"):
         rewrite(chain(), inputs="a")
+
+
+def with_default(*outputs: str) -> bytes:
+    """A sum of two inputs, of which one has a default."""
+    text = f"net (float[2] x, float[2] z = {{1, 2}}) => ({', '.join(f'float[2] {name}' for name in outputs)})"
+    body = "{ y = Add(x, z) z_out = Neg(y) }"
+    return bytes(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text} {body}').SerializeToString())
+
+
+def test_an_input_that_is_not_asked_for_is_what_it_is_by_default() -> None:
+    for to in ("onnx", "tflite"):
+        graph = rewrite(with_default("y"), inputs="x", to=to).graph
+        assert [value.name for value in graph.inputs] == ["x"]
+        [default] = (value.const_value for value in graph.initializers.values())
+        assert default is not None and default.numpy().tolist() == [1, 2]
+    graph = rewrite(with_default("y"), inputs=["x", "z"]).graph
+    assert [value.name for value in graph.inputs] == ["x", "z"]
+
+
+def test_an_input_that_is_fed_back_is_needed_though_it_has_a_default() -> None:
+    with pytest.raises(CallError, match="the outputs need z besides"):
+        rewrite(with_default("y", "z_out"), inputs="x")
 
 
 def test_a_name_that_no_value_has_is_told_with_the_nearest() -> None:

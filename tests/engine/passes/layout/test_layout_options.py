@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import replace
@@ -187,6 +188,18 @@ def test_the_command_says_what_became_of_the_layout(pool: bytes, tmp_path: Path)
     assert "x NHWC:NCHW" in " ".join(result.output.split())
     assert "moves 90 elements" in result.output
     assert drawing.read_text().startswith(("<svg", "<?xml"))
+
+
+def test_a_quiet_command_says_what_it_is_asked_about_and_nothing_else(pool: bytes, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.tflite").write_bytes(pool)
+    call = ["-d", f"{tmp_path}", "--explain-layout", "--quiet"]
+    alone = CliRunner().invoke(app, [f"{tmp_path / 'a.tflite'}", *call]).output
+    assert alone.count("moves 90 elements") == 2 and "->" in alone and "operators in" not in alone
+    both = CliRunner().invoke(app, [f"{tmp_path}", *call]).output
+    assert both == "".join(f"{tmp_path / name}.onnx\n{alone}" for name in ("a", "b"))
+    told = CliRunner().invoke(app, [f"{tmp_path}", *call, "--json"]).output
+    assert json.loads(told)["ok"]
 
 
 def test_a_model_that_no_message_holds_is_explained_and_drawn(
