@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ _SHARES = {
 }
 #: by which share what is put on a grid is off: some hundredths of a step, where codes have 8 bits
 SHARE_OF_CODES = 2.0**-12
+#: by which share the scales of weights beside numbers that a kernel rounds to codes by their range: one that does not
+#: round them computes products that are off by as much, some of a hundred
+SHARE_OF_RANGE = 2.0**-6
 #: the types of zero points
 _CODES = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT16, onnx.TensorProto.UINT16)
 #: constants of fewer elements are no weights, but factors of an image's axes or bounds, which say what is computed
@@ -44,6 +47,7 @@ def perturb_model(model: str | bytes, seed: int) -> bytes | None:
     quantize, dequantize = dialect.find_role("quantize").name, dialect.find_role("dequantize").name
     changed = False
     for number, node in enumerate(list_nodes(proto.graph)):
+        share = SHARE_OF_RANGE if _is_rounding(node, stored) else SHARE_OF_CODES
         for place, operand in enumerate(node.input):
             # A scale stands before a zero point, which quantize alone may leave out.
             coded = place + 1 < len(node.input) and getattr(stored.get(node.input[place + 1]), "data_type", 0) in _CODES
@@ -51,7 +55,7 @@ def perturb_model(model: str | bytes, seed: int) -> bytes | None:
             if grid and operand in real:
                 # Others may take codes off the same grid, which stays as it is.
                 name = f"{operand}/perturbed/{number}"
-                scale = _perturb_numbers(numpy_helper.to_array(real[operand]), SHARE_OF_CODES, generator)
+                scale = _perturb_numbers(numpy_helper.to_array(real[operand]), share, generator)
                 proto.graph.initializer.append(numpy_helper.from_array(scale, name))
                 node.input[place] = name
                 changed = True
@@ -61,6 +65,12 @@ def perturb_model(model: str | bytes, seed: int) -> bytes | None:
             one.CopyFrom(numpy_helper.from_array(numbers, name))
             changed = True
     return bytes(proto.SerializeToString()) if changed else None
+
+
+def _is_rounding(node: onnx.NodeProto, stored: Mapping[str, onnx.TensorProto]) -> bool:
+    """Whether a kernel has codes beside its first operand that names no grid, and so is rounded to one of its range."""
+    weights = stored.get(node.input[1]) if len(node.input) > 1 else None
+    return weights is not None and weights.data_type in _CODES and bool(np.prod(weights.dims) >= LEAST)
 
 
 def perturb_inputs(samples: Sequence[Sequence[Array]], seed: int) -> list[list[Array]]:
