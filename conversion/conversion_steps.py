@@ -71,9 +71,11 @@ def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) 
         advice = f": the program's own rules go below by {words}" if (words := _advise(read, writer, options)) else ""
         said = f"the rules of {', '.join(options.rules)} write {made[1]} models, and {writer.name} is to be written"
         raise CallError(f"{said}{advice}")
-    resized = options.input_shape or options.batch is not None
-    if resized and len(route) == 1 and not _can_resize(options.replace(rules=route[0], target=None)):
-        route = [*route, *find_route(dialect, dialect)]
+    if len(route) == 1:
+        only, resized = options.replace(rules=route[0], target=None), options.input_shape or options.batch is not None
+        made_real = options.float and dialect != read.dialect and _has_quantizing_operators(only)
+        if made_real or (resized and not _can_resize(only)):
+            route = [*route, *find_route(dialect, dialect)]
     check_options(options, read, writer, route)
     planned = [RouteStep(names) for names in route] if options.alone else add_prerequisites(route)
     routes = _add_asked([one.names for one in planned], options)
@@ -203,6 +205,14 @@ def _can_resize(step: Options) -> bool:
     """Whether the graphs that a step reads follow when their inputs are given other shapes."""
     pack = prepare(step.stacked, None).pack
     return can_resize(pack.catalogue.find_dialect(pack.source))
+
+
+def _has_quantizing_operators(step: Options) -> bool:
+    """Whether what a step reads says by operators what is quantized, and not by types: rules of what these become turn
+    it into real numbers."""
+    pack = prepare(step.stacked, None).pack
+    known = pack.catalogue.find_dialect(pack.source)
+    return not any(spec.facts.quantization for spec in known.operators.values())
 
 
 def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Prepared, str]:

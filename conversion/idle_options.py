@@ -50,10 +50,6 @@ class _Route:
 #: what each option is about, and whether it is about a route; of others it depends on the model
 _ABOUT: Mapping[str, tuple[str, Callable[[_Route], bool]]] = {
     "opset": ("models that are written as ONNX", lambda route: route.makes_onnx),
-    "float": (
-        "models of other formats than ONNX and those that are written in another",
-        lambda route: route.crosses or route.pairs[0][0] != _ONNX,
-    ),
     "activations": (
         "models of other formats that are written as ONNX",
         lambda route: route.makes_onnx and route.crosses,

@@ -188,7 +188,7 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     )
     dialect = prepared.rules.target
     kept = subject.model if len(steps) == 1 and prepared.rules.source is dialect else None
-    numbers = {NUMBERS: REAL} if settled.float and not (kept and dialect.schemas) else {}
+    numbers = {NUMBERS: REAL} if settled.float else {}
     metadata = {
         **_list_layouts(report),
         **numbers,
@@ -220,7 +220,7 @@ def _run_step(subject: Subject, step: _Step, last: Module | None) -> Module:
         state=bool(functions) and across,
         internal_state=options.state == INTERNAL,
         plain=options.float,
-        float_interface=options.float_io,
+        float_interface=options.float_io or (options.float and rules.source.schemas),
         keep_float16=options.keep_float16,
         keep_custom=options.keep_custom,
         keep_all=step.keep_all,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..engine.base.errors import Span
-from ..engine.dialects.operators import Dialect
+from ..engine.dialects.operators import FORM, Dialect
 from ..engine.expressions.compile import OPSET, Frame, evaluate
 from ..engine.expressions.functions import convert_to_python
 from ..engine.packs.loader import Pack
@@ -118,12 +118,15 @@ class Subject:
 
     @property
     def excuse(self) -> str:
-        """Why no model that it is about can be tried, as ops.yaml says of all operators at its root; or nothing."""
+        """Why no model that it is about can be tried, as ops.yaml says of all operators at its root, or of a form that
+        one of them reads; or nothing."""
         if not self.rule.equations:
             return ""
-        root = self.compile_pattern(self.newest)[-1].value
-        said = [spec.facts.fuzz.untried or "" for node in iterate_nodes(root) for spec in node.specs.values()]
-        return said[0] if said and all(said) else ""
+        roots = list(iterate_nodes(self.compile_pattern(self.newest)[-1].value))
+        said = [spec.facts.fuzz.untried or "" for node in roots for spec in node.specs.values()]
+        read = (one for node in roots for operand in node.operands for one in iterate_nodes(operand))
+        forms = [spec.facts.fuzz.untried or "" for node in read for spec in node.specs.values() if FORM in spec.traits]
+        return next(filter(None, forms), said[0] if said and all(said) else "")
 
     def compile_pattern(self, opset: int) -> tuple[Defined, ...]:
         """The left side as compiled for an opset."""

@@ -34,8 +34,10 @@ def judge_outputs(
     runs: Runs,
     actual: list[list[Array]],
     remarks: list[str],
+    real: bool = False,
 ) -> tuple[Comparison, ...]:
-    """Ask one set of kernels after the other until each output agrees with one of them."""
+    """Ask one set of kernels after the other until each output agrees with one of them. What was made is `real` where
+    it has numbers in the place of the original's codes."""
     (first,) = runs
     best = _compare_outputs(signature, runs[first], actual, first)
     for kernels in ORDER[ORDER.index(first) + 1 :]:
@@ -56,7 +58,7 @@ def judge_outputs(
     alone = known == INTERPRETED and len(runs) == 1  # with another set of kernels the spread of both has told
     if all(one.verdict.passed for one in best) or (known == INTERPRETED and not alone):
         return best
-    spreads = _measure_sensitivity(worker, source, signature, feeds, runs[first], first)
+    spreads = _measure_sensitivity(worker, source, signature, feeds, runs[first], first, real)
     allowed = _compare_outputs(signature, runs[first], actual, first, spreads)
     if any(a.verdict.passed and not b.verdict.passed for b, a in zip(best, allowed, strict=True)):
         remarks.append(SENSITIVE)
@@ -104,17 +106,18 @@ def _measure_sensitivity(
     feeds: list[list[Array]],
     found: list[list[Array]],
     kernels: Kernels,
+    real: bool,
 ) -> list[float]:
     """How far results of a model are off, at each output, where its numbers are rounded a little otherwise: the inputs,
-    and in ONNX and PyTorch the weights and what becomes codes.
+    and in ONNX and PyTorch the weights and what becomes codes, by a step of these where the other model is `real`.
 
     A number between two codes becomes the other one for that, which later layers see as a step.
     """
     spreads = [0.0] * len(signature.outputs)
     accepted = source if isinstance(source, bytes) else os.fspath(source)
     perturb = _PERTURBING.get(find_format(source, ORIGINALS))
-    for seed in range(_PERTURBATIONS):
-        perturbed = None if perturb is None else perturb(accepted, seed)
+    for seed in range(_PERTURBATIONS * (1 + real)):
+        perturbed = None if perturb is None else perturb(accepted, seed, real)
         try:
             others = worker.run(source if perturbed is None else perturbed, perturb_inputs(feeds, seed), kernels)
         except InterpreterError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,28 +22,39 @@ _SHARES = {
 }
 #: by which share what is put on a grid is off: some hundredths of a step, where codes have 8 bits
 SHARE_OF_CODES = 2.0**-12
+#: by which share it is where the model that was made has real numbers for codes: the largest are off by a step
+SHARE_OF_NUMBERS = 2.0**-7
+#: by which share the scales of weights beside numbers that a kernel rounds to codes by their range: one that does not
+#: round them computes products that are off by as much, some of a hundred
+SHARE_OF_RANGE = 2.0**-6
+#: so many bytes of constants in other files are read to be changed
+_LARGEST = 1 << 28
 #: the types of zero points
 _CODES = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT16, onnx.TensorProto.UINT16)
 #: constants of fewer elements are no weights, but factors of an image's axes or bounds, which say what is computed
 LEAST = 8
 
 
-def perturb_model(model: str | bytes, seed: int) -> bytes | None:
+def perturb_model(model: str | bytes, seed: int, by_steps: bool = False) -> bytes | None:
     """The model, from its path or its bytes, whose weights are off in their last places, and numbers by a small part of
-    a step where they become codes; None where it has neither.
+    a step where they become codes, or with `by_steps` by a step; None where it has neither.
 
-    A model whose constants lie in other files is none that can be changed so.
+    A model of which more than some hundred megabytes lie in other files is none that can be changed so.
     """
     proto = read_proto(model, external_data=False)
+    if any(one.data_location == onnx.TensorProto.EXTERNAL for one in proto.graph.initializer):
+        if isinstance(model, bytes) or sum(map(_count_bytes, proto.graph.initializer)) > _LARGEST:
+            return None
+        proto = read_proto(model)
     stored = {one.name: one for one in proto.graph.initializer}
-    if any(one.data_location == onnx.TensorProto.EXTERNAL for one in stored.values()):
-        return None
+    stored |= {name: one for node in list_nodes(proto.graph) for name, one in _list_constants(node)}
     generator = np.random.default_rng(seed)
     real = {name: one for name, one in stored.items() if one.data_type in _SHARES}
     dialect = load().find_dialect("onnx")
     quantize, dequantize = dialect.find_role("quantize").name, dialect.find_role("dequantize").name
     changed = False
     for number, node in enumerate(list_nodes(proto.graph)):
+        share = SHARE_OF_RANGE if _is_rounding(node, stored) else SHARE_OF_NUMBERS if by_steps else SHARE_OF_CODES
         for place, operand in enumerate(node.input):
             # A scale stands before a zero point, which quantize alone may leave out.
             coded = place + 1 < len(node.input) and getattr(stored.get(node.input[place + 1]), "data_type", 0) in _CODES
@@ -51,7 +62,7 @@ def perturb_model(model: str | bytes, seed: int) -> bytes | None:
             if grid and operand in real:
                 # Others may take codes off the same grid, which stays as it is.
                 name = f"{operand}/perturbed/{number}"
-                scale = _perturb_numbers(numpy_helper.to_array(real[operand]), SHARE_OF_CODES, generator)
+                scale = _perturb_numbers(numpy_helper.to_array(real[operand]), share, generator)
                 proto.graph.initializer.append(numpy_helper.from_array(scale, name))
                 node.input[place] = name
                 changed = True
@@ -61,6 +72,23 @@ def perturb_model(model: str | bytes, seed: int) -> bytes | None:
             one.CopyFrom(numpy_helper.from_array(numbers, name))
             changed = True
     return bytes(proto.SerializeToString()) if changed else None
+
+
+def _count_bytes(one: onnx.TensorProto) -> int:
+    """How many bytes of a constant lie in another file."""
+    return sum(int(entry.value) for entry in one.external_data if entry.key == "length")
+
+
+def _list_constants(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.TensorProto]]:
+    """The constant that a node is, which reads nothing and has its elements for an attribute."""
+    if not node.input and len(node.output) == 1:
+        yield from ((node.output[0], one.t) for one in node.attribute if one.HasField("t"))
+
+
+def _is_rounding(node: onnx.NodeProto, stored: Mapping[str, onnx.TensorProto]) -> bool:
+    """Whether a kernel has codes beside its first operand that names no grid, and so is rounded to one of its range."""
+    weights = stored.get(node.input[1]) if len(node.input) > 1 else None
+    return weights is not None and weights.data_type in _CODES and bool(np.prod(weights.dims) >= LEAST)
 
 
 def perturb_inputs(samples: Sequence[Sequence[Array]], seed: int) -> list[list[Array]]:

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from .interpreter import Source, locate
-from .perturbation import LEAST, SHARE_OF_CODES, SHARES
+from .perturbation import LEAST, SHARE_OF_CODES, SHARE_OF_NUMBERS, SHARES
 from .pytorch import load_program
 
 #: what operators that put numbers on a grid call its steps and its lowest code, the others having one of both at most
 _STEPS, _LOWEST = frozenset({"scale", "scales"}), "quant_min"
 
 
-def perturb_program(source: Source, seed: int) -> bytes | None:
+def perturb_program(source: Source, seed: int, by_steps: bool = False) -> bytes | None:
     """The program whose weights are off in their last places, and numbers by a small part of a step where they become
-    codes; None where it has neither, or torch does not write it."""
+    codes, or with `by_steps` by a step; None where it has neither, or torch does not write it."""
     import torch
 
     generator = np.random.default_rng(seed)
@@ -26,7 +26,8 @@ def perturb_program(source: Source, seed: int) -> bytes | None:
         try:
             program = load_program(locate(source))
             changed = _perturb_weights(program, generator)
-            changed = _perturb_quantized_numbers(program, generator) or changed
+            share = SHARE_OF_NUMBERS if by_steps else SHARE_OF_CODES
+            changed = _perturb_quantized_numbers(program, generator, share) or changed
             if not changed:
                 return None
             written = io.BytesIO()
@@ -50,7 +51,7 @@ def _perturb_weights(program: Any, generator: np.random.Generator) -> bool:
     return changed
 
 
-def _perturb_quantized_numbers(program: Any, generator: np.random.Generator) -> bool:
+def _perturb_quantized_numbers(program: Any, generator: np.random.Generator, share: float) -> bool:
     """Multiply what becomes codes, where it is computed or given, by nearly one."""
     import torch
 
@@ -64,7 +65,7 @@ def _perturb_quantized_numbers(program: Any, generator: np.random.Generator) -> 
         numbers = node.args[0]
         if not numbers.meta["val"].is_floating_point() or numbers.name in constants:
             continue
-        factor = 1 + SHARE_OF_CODES * float(generator.integers(0, 2) * 2 - 1)
+        factor = 1 + share * float(generator.integers(0, 2) * 2 - 1)
         with program.graph.inserting_before(node):
             near = program.graph.call_function(torch.ops.aten.mul.Tensor, (numbers, factor))
         near.meta["val"] = numbers.meta["val"]

@@ -39,8 +39,9 @@ _TRIED = 60
 class Reference:
     """ONNX Runtime, asked as the interpreter is: what a model's inputs and outputs are, and what it computes.
 
-    Its sets of kernels are the runtime with its own optimizations, and without, and last as precise with weights of few
-    bits as a model's operands are, where it lets the runtime round. `fixed` are the extents that the
+    Its sets of kernels are the runtime with its own optimizations, and without and in one thread, as what it quantizes
+    by the range of what a thread has depends on how many there are, and last as precise with weights of few bits as a
+    model's operands are, where it lets the runtime round. `fixed` are the extents that the
     result has where the original's are free, for each input in order: those are tried first. To load a model takes no
     more than so many `seconds`, nor does a run.
     """
@@ -90,7 +91,9 @@ class Reference:
                 source, folder = found, None if isinstance(key, bytes) else Path(key).absolute().parent
             try:
                 optimized = kernels is not Kernels.OPTIMIZED
-                self._loaded[key, kernels] = Runtime(source, optimized=optimized, folder=folder, seconds=self.seconds)
+                self._loaded[key, kernels] = Runtime(
+                    source, int(not optimized), optimized=optimized, folder=folder, seconds=self.seconds
+                )
             except ModelTimeoutError:
                 raise
             except VerificationError as error:

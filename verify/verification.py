@@ -174,16 +174,17 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
         examples = worker.read_examples(source) if isinstance(worker, PyTorch) else []
         draws = itertools.chain(draw(described.inputs, seed, candidate.samples), [examples] if examples else [])
     unquantized = False
-    if runtime.unquantized:
+    plain = runtime.unquantized and find_format(source, ORIGINALS) == INTERPRETED
+    if plain:
         draws = [[facade.convert_inputs(sample) for sample in feeds] for feeds in draws]
         quantized = source
-        source = write_real_form(source) if find_format(source, ORIGINALS) == INTERPRETED else source
+        source = write_real_form(source)
         unquantized = source is not quantized
         described = resize_inputs(worker.describe(source), runtime)
         facade = Adapter(runtime, described)
     started = time.perf_counter()
     feeds, expected, remarks = find_first(worker, source, draws)
-    if candidate.inputs is None and not runtime.unquantized:
+    if candidate.inputs is None and not plain:
         made_shapes = [runtime.read_shape(name) for name in runtime.inputs]
         shapes = zip(_list_shapes(worker, source), made_shapes, strict=True)
         others = list_other_sizes(described.inputs, shapes, feeds[0])
@@ -194,7 +195,7 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
     if isinstance(runtime, Interpreted):
         actual = [widen_integers(one, two) for one, two in zip(actual, next(iter(expected.values())), strict=True)]
     target_seconds = (time.perf_counter() - started) / len(feeds)
-    comparisons = judge_outputs(worker, source, described, feeds, expected, actual, remarks)
+    comparisons = judge_outputs(worker, source, described, feeds, expected, actual, remarks, runtime.unquantized)
     if isinstance(runtime, Interpreted) and not all(one.verdict.passed for one in comparisons):
         comparisons = judge_by_kernels(comparisons, runtime, described, feeds, expected, actual)
     seconds = round(source_seconds, 4), round(target_seconds, 4)

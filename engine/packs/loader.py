@@ -303,7 +303,8 @@ def _check_prerequisites(files: Sequence[tree.RuleFile], parses: Parses) -> list
             message = f"{file.name} comes after {name}, which is no rule set of the program that stays in {file.source}"
             found.append(Diagnostic(file.span, message))
         else:
-            found += _find_missing_rules(file, name, without, _parse_pack(name, parses))
+            within = [one for one in files if one.source == one.target == file.source]  # which that step has as well
+            found += _find_missing_rules(file, name, without, [*_parse_pack(name, parses), *within])
     return found
 
 

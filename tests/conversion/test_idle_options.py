@@ -21,8 +21,8 @@ PROGRAM = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
 #: for each option a value, and from which format to which other it has an effect
 EFFECTS: dict[str, tuple[Any, set[str]]] = {
     "opset": (21, {"tflite onnx", "onnx onnx", "pt2 onnx"}),
-    "float": (True, {"tflite onnx", "tflite tflite", "tflite torch", "tflite keras", "onnx tflite", "onnx torch",
-                     "onnx keras", "pt2 onnx", "pt2 tflite", "pt2 torch", "pt2 keras"}),
+    "float": (True, {f"{source} {to}" for source in ("tflite", "onnx", "pt2")
+                     for to in ("onnx", "tflite", "torch", "keras")}),
     "float_io": (True, {f"{source} {to}" for source in ("tflite", "onnx", "pt2")
                         for to in ("onnx", "tflite", "torch", "keras")}),
     "activations": ("int8", {"tflite onnx", "pt2 onnx"}),

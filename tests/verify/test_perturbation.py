@@ -61,9 +61,19 @@ def test_weights_of_half_precision_are_off_in_their_last_places() -> None:
     assert np.all(stored != WEIGHTS / 2**10) and np.allclose(stored, WEIGHTS / 2**10, rtol=2.0**-8)
 
 
-def test_a_model_without_weights_of_its_own_is_not_changed(tmp_path: Path) -> None:
+def test_weights_in_another_file_are_off_as_well(tmp_path: Path) -> None:
     model = onnx.load_model_from_string(ORIGINAL)
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    perturbed = perturb_model(str(tmp_path / "m.onnx"), 0)
+    assert perturbed is not None
+    stored = {one.name: numpy_helper.to_array(one) for one in onnx.load_model_from_string(perturbed).graph.initializer}
+    assert np.all(stored["w"] != WEIGHTS)
+
+
+def test_large_weights_in_another_file_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = onnx.load_model_from_string(ORIGINAL)
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    monkeypatch.setattr("nnrewrite.verify.perturbation._LARGEST", 8)
     assert perturb_model(str(tmp_path / "m.onnx"), 0) is None
 
 
@@ -101,3 +111,21 @@ def test_scales_of_operators_over_codes_are_off_and_those_of_their_results_are_n
     scales = [float(stored[product.input[place]]) for place in (1, 4, 6)]
     assert 0.5 not in scales and stored[view.input[1]] == 0.5
     assert [product.input[place] for place in (2, 5, 7)] == ["z"] * 3
+
+
+def test_scales_that_nodes_are_the_constants_of_are_off_as_well() -> None:
+    changed, stored = perturb(
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[4] x) => (float[4] y)'
+        " { s = Constant <value = float {0.5}> () q = QuantizeLinear(x, s) y = DequantizeLinear(q, s) }"
+    )
+    _, quantize, dequantize = changed.node
+    assert abs(float(stored[quantize.input[1]]) / 0.5 - 1) < 1e-3 and dequantize.input[1] == "s"
+
+
+def test_scales_beside_codes_that_a_kernel_rounds_for_are_off_by_more() -> None:
+    changed, stored = perturb(
+        '<ir_version: 10, opset_import: ["" : 20, "com.microsoft" : 1]> g (float[2,4] x) => (float[2,2] y)'
+        " <float s = {0.5}, int8 z = {0}, int8[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}>"
+        " { y = com.microsoft.DynamicQuantizeMatMul(x, w, s, z) }"
+    )
+    assert 1e-2 < abs(float(stored[changed.node[0].input[2]]) / 0.5 - 1) < 2e-2

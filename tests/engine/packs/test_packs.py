@@ -298,6 +298,11 @@ def test_a_pack_that_comes_after_none_that_there_is_is_told(make: Make, after: s
     assert found.message.startswith(message) and found.span.line == 1
 
 
+def test_a_step_before_is_without_rules_of_packs_that_it_shares(make: Make) -> None:
+    text = "ruleset mine over onnx2tflite after onnx2onnx without lstm_of_codes : onnx -> tflite opset 26..28\n"
+    assert loader.load([str(make("one", text))])
+
+
 @pytest.mark.parametrize(
     ("heads", "said"),
     [
