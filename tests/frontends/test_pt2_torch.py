@@ -146,6 +146,41 @@ def test_spectra_are_torchs(pairs: bool, normalized: bool, onesided: bool | None
     np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Spectrum()(x).numpy(), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("hop", "options", "extents", "free"),
+    [
+        (4, {}, (2, 9, 12, 2), False),
+        (None, {"normalized": True, "length": 30}, (9, 12, 2), False),
+        (8, {"center": False}, (2, 9, 12, 2), False),
+        (3, {"window": 16}, (9, 12, 2), True),
+        (2, {"window": 11, "win_length": 11}, (2, 9, 12, 2), True),
+    ],
+)
+def test_signals_of_spectra_are_torchs(
+    hop: int | None, options: dict[str, Any], extents: tuple[int, ...], free: bool
+) -> None:
+    class Signal(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            window = torch.hann_window(options["window"]) if "window" in options else None
+            others = {name: given for name, given in options.items() if name != "window"}
+            return torch.istft(torch.complex(x[..., 0], x[..., 1]), 16, hop, window=window, **others)
+
+    sizes = {len(extents) - 2: torch.export.Dim("frames", min=4, max=99)}
+    model = nnrewrite.convert(
+        torch.export.export(Signal(), (torch.randn(*extents),), dynamic_shapes=(sizes,) if free else None)
+    )
+    x = torch.randn(*extents[:-2], 17 if free else extents[-2], 2)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Signal()(x).numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_slopes_that_training_draws_are_the_middle_of_their_range() -> None:
+    module, x = torch.nn.RReLU(0.1, 0.5).eval(), torch.randn(3, 8)
+    model = nnrewrite.convert(torch.export.export(module, (x,)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"input": x.numpy()})[0], module(x).numpy(), rtol=1e-6)
+
+
 def test_a_function_that_is_mapped_over_rows_is_torchs() -> None:
     from torch._higher_order_ops import map as over_rows
 

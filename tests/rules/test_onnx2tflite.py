@@ -803,6 +803,30 @@ def test_all_that_the_delegate_can_take_has_the_form_that_it_takes(interpreter: 
 
 
 @pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax", "ReduceSum", "ReduceMax", "Concat", "Split", "MatMul"])
+def test_axes_beyond_those_that_the_delegate_takes_are_joined(
+    operator: str, free: bool, interpreter: Interpreter
+) -> None:
+    """As networks of optical flow weigh nine neighbours of each point within patches of patches."""
+    x = draw(1, 2, 9, 2, 2, 3, 3)
+    operands = {"Concat": ["x", "x"], "MatMul": ["x", "x"]}.get(operator, ["x"])
+    results = ["y", "z"] if operator == "Split" else ["y"]
+    options: dict[str, Any] = {"axis": 2} if operator in ("Softmax", "LogSoftmax", "Concat") else {}
+    options |= {"axis": 3, "num_outputs": 2} if operator == "Split" else {}
+    options |= {"keepdims": 0} if operator.startswith("Reduce") else {}
+    constants = {"axes": np.int64([2, 3])} if operator.startswith("Reduce") else {}
+    node = helper.make_node(operator, [*operands, *constants], results, **options)
+    agree(make([node], {"x": x}, results, constants, free=free), {"x": x}, interpreter)
+
+
+def test_products_of_matrices_along_many_axes_run_in_all_kernels(interpreter: Interpreter) -> None:
+    a, b = draw(1, 2, 1, 2, 3, 4), draw(1, 2, 1, 2, 4, 5)
+    model = make([helper.make_node("MatMul", ["a", "b"], ["y"])], {"a": a, "b": b}, ["y"])
+    ((found,),) = interpreter.run(convert(model), [[a, b]], Kernels.REFERENCE)
+    np.testing.assert_allclose(found, a @ b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("step", [2**31, 2**32 + 1, 2**63 - 1, -(2**31), -(2**32) - 1, -(2**63)])
 def test_a_step_beyond_what_32_bits_hold_takes_one_element(step: int, free: bool, interpreter: Interpreter) -> None:
     x = draw(3, 2)
