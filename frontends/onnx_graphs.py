@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import onnx
+import onnx.defs
 import onnx_ir as ir
 
 from ..engine.dialects.operators import Dialect
@@ -88,6 +89,15 @@ def forget_maps(graph: onnx.GraphProto) -> None:
 def are_maps(kind: onnx.TypeProto) -> bool:
     """Whether values of a type are maps, or hold them."""
     return kind.HasField("map_type") or (kind.HasField("sequence_type") and are_maps(kind.sequence_type.elem_type))
+
+
+def import_domains(model: onnx.ModelProto, standard: Collection[str]) -> None:
+    """Import the domains of nodes that a model does not import, as ONNX Runtime does: in the last version that `onnx`
+    knows, the first of those that it does not know. The standard's own say nothing without a version, and stay."""
+    known = {one.domain for one in model.opset_import}.union(standard)
+    for domain in sorted({node.domain for node in list_nodes(model.graph)} - known):
+        versions = (one.since_version for one in onnx.defs.get_all_schemas() if one.domain == domain)
+        model.opset_import.add(domain=domain, version=max(versions, default=1))
 
 
 def list_defaults(graph: onnx.GraphProto) -> frozenset[str]:

@@ -32,6 +32,7 @@ from .onnx_graphs import (
     are_maps,
     fix_defaults,
     forget_maps,
+    import_domains,
     list_defaults,
     list_nodes,
 )
@@ -81,6 +82,7 @@ def read(
         if 0 < (opset := _find_opset(proto)) < _FIRST:
             data = _convert_to_first(data, name, opset, catalogue.find_dialect("onnx"))
             proto = _parse(data, name)
+        import_domains(proto, _STANDARD)
         try:
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
