@@ -210,6 +210,29 @@ def test_codes_of_zero_are_added_where_grids_differ(zero: int, interpreter: Inte
     assert compare_models(model, encoded(nnrewrite.rewrite(model, to="tflite")), interpreter=interpreter).passed
 
 
+@pytest.mark.parametrize("second", ["CONCATENATION", "stack", "RELU"])
+def test_codes_that_are_brought_to_another_grid_stay_so(second: str, interpreter: Interpreter) -> None:
+    graph = Codes(4, 3)
+    v = graph.step("c", "ADD", [graph.input, graph.draw("r", 3)], 4, 3)  # whose grid ends before that of the result
+    if second == "stack":
+        rows = [graph.step("c", "RESHAPE", [v, graph.constant(np.array([1, 4, 3], np.int32))], 1, 4, 3)]
+        rows.append(graph.step("x", "RESHAPE", [graph.input, graph.constant(np.array([1, 4, 3], np.int32))], 1, 4, 3))
+        y = graph.step("y", "CONCATENATION", rows, 2, 4, 3, axis=0)
+    else:
+        y = graph.step("y", second, [v], 4, 3, **({"axis": 0} if second == "CONCATENATION" else {}))
+    if second != "RELU":  # of unsigned codes alone
+        for value in (graph.input, *(one.outputs[0] for one in graph.nodes)):
+            value.type = ir.TensorType(ir.DataType.UINT8)
+        graph.nodes[0].replace_input_with(1, graph.put(graph.constant(np.array([3, 9, 99], np.uint8)), "r"))
+        graph.constants[-1].type = ir.TensorType(ir.DataType.UINT8)
+        del graph.constants[0]
+        for value in (graph.input, *(one.outputs[0] for one in graph.nodes)):
+            value.meta["quantization"] = Quantization(value.meta["quantization"].scale, np.array([9], np.int64))
+    model = graph.encode(y)
+    verdict = compare_models(model, encoded(nnrewrite.rewrite(model, to="tflite")), interpreter=interpreter)
+    assert verdict.passed, verdict.differences
+
+
 @pytest.mark.parametrize("layer", ["CONV_2D", "FULLY_CONNECTED"])
 def test_a_layer_of_weights_that_are_codes_takes_up_a_bias_of_numbers(layer: str, interpreter: Interpreter) -> None:
     graph = Codes(1, 3, 3, 2)
