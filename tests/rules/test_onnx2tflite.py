@@ -939,5 +939,7 @@ def test_integers_beyond_32_bits_are_divided_as_they_are(moved: int, by: list[in
     x = rng.integers(-(2**61), 2**61, (500, 3)) >> rng.integers(31 if by == [8192] and not moved else 0, 61, (500, 3))
     x[:40] = b * rng.integers(-1, 2, (40, 3)) // (1 if not moved else 4)
     nodes = [helper.make_node("Add", ["x", "c"], ["a"]), helper.make_node("Div", ["a", "b"], ["y"])]
-    wanted, found = run_both(make(nodes, {"x": x}, ["y"], {"b": b, "c": np.int64(moved)}), {"x": x}, interpreter)
+    wanted, found = run_both(
+        make(nodes, {"x": x}, ["y"], {"b": b, "c": np.array(moved, np.int64)}), {"x": x}, interpreter
+    )
     np.testing.assert_array_equal(found, wanted)

@@ -123,7 +123,7 @@ def test_channels_that_stand_last_are_computed_as_those_that_stand_first(interpr
     rng = np.random.default_rng(4)
     weights, of_four = rng.normal(size=(4, 2, 2, 4)), np.abs(rng.normal(size=(4, 4))) + 0.1
     kept = {"b": of_four[0], "m": of_four[1], "v": of_four[2], "g": of_four[3]}
-    window = {"kernel_shape": [2, 2], "strides": [1, 1], "pads": [1, 0, 0, 0]}
+    window: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [1, 1], "pads": [1, 0, 0, 0]}
 
     def list_nodes(domain: str, x: str, y: str) -> list[onnx.NodeProto]:
         return [
