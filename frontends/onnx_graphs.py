@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import count
+from pathlib import Path
 
 import onnx
+import onnx.defs
+import onnx_ir as ir
 
 from ..engine.dialects.operators import Dialect
 
@@ -64,6 +67,38 @@ def read_proto(model: str | bytes, external_data: bool = True) -> onnx.ModelProt
     if isinstance(model, bytes):
         return onnx.load_model_from_string(model)
     return onnx.load(model, load_external_data=external_data)
+
+
+def read_graph(model: str | bytes) -> ir.Model:
+    """Read a model from its path or its bytes as its file has it; constants in other files stay there, values that are
+    maps have no type."""
+    proto = read_proto(model, external_data=False)
+    forget_maps(proto.graph)
+    read = ir.from_proto(proto)
+    if isinstance(model, str):
+        ir.external_data.set_base_dir(read.graph, Path(model).parent)
+    return read
+
+
+def forget_maps(graph: onnx.GraphProto) -> None:
+    """Leave values without a type that are maps, for which a graph of `onnx_ir` has none."""
+    for told in (*graph.value_info, *graph.output):
+        if are_maps(told.type):
+            told.ClearField("type")
+
+
+def are_maps(kind: onnx.TypeProto) -> bool:
+    """Whether values of a type are maps, or hold them."""
+    return kind.HasField("map_type") or (kind.HasField("sequence_type") and are_maps(kind.sequence_type.elem_type))
+
+
+def import_domains(model: onnx.ModelProto, standard: Collection[str]) -> None:
+    """Import the domains of nodes that a model does not import, as ONNX Runtime does: in the last version that `onnx`
+    knows, the first of those that it does not know. The standard's own say nothing without a version, and stay."""
+    known = {one.domain for one in model.opset_import}.union(standard)
+    for domain in sorted({node.domain for node in list_nodes(model.graph)} - known):
+        versions = (one.since_version for one in onnx.defs.get_all_schemas() if one.domain == domain)
+        model.opset_import.add(domain=domain, version=max(versions, default=1))
 
 
 def list_defaults(graph: onnx.GraphProto) -> frozenset[str]:

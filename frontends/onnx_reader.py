@@ -26,7 +26,17 @@ from .external_data import TensorFiles
 from .file_kinds import explain_kind
 from .mapping import load
 from .onnx_functions import inline_functions
-from .onnx_graphs import OVERRIDABLE, are_lists_short, copy_outer_results, fix_defaults, list_defaults, list_nodes
+from .onnx_graphs import (
+    OVERRIDABLE,
+    are_lists_short,
+    are_maps,
+    copy_outer_results,
+    fix_defaults,
+    forget_maps,
+    import_domains,
+    list_defaults,
+    list_nodes,
+)
 from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline_model
 
@@ -75,6 +85,7 @@ def read(
         if 0 < (opset := _find_opset(proto)) < _FIRST:
             data = _convert_to_first(data, name, opset, catalogue.find_dialect("onnx"))
             proto = _parse(data, name)
+        import_domains(proto, _STANDARD)
         try:
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
@@ -180,12 +191,10 @@ def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:
     if are_lists_short(inferred.graph, dialect):
         inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True)
     inferred.ir_version = proto.ir_version
-    for told in (*inferred.graph.value_info, *inferred.graph.output):
-        if _has_maps(told.type):
-            told.ClearField("type")
+    forget_maps(inferred.graph)
     model = serde.deserialize_model(inferred)
     for output, declared in zip(model.graph.outputs, proto.graph.output, strict=True):
-        if _has_maps(declared.type):
+        if are_maps(declared.type):
             output.meta[DECLARED] = declared.type.SerializeToString()
     known = {value.name for value in model.graph.inputs} | set(model.graph.initializers)
     known |= {value.name for node in model.graph for value in node.outputs}
@@ -205,14 +214,9 @@ def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:
     return model
 
 
-def _has_maps(kind: onnx.TypeProto) -> bool:
-    """Whether values of a type hold maps, for which a graph has no type."""
-    return kind.HasField("map_type") or (kind.HasField("sequence_type") and _has_maps(kind.sequence_type.elem_type))
-
-
 def _read_output(info: onnx.ValueInfoProto) -> ir.Value:
     """An output as it is declared, by its name alone where its type is of maps."""
-    return ir.Value(name=info.name) if _has_maps(info.type) else serde.deserialize_value_info_proto(info, None)
+    return ir.Value(name=info.name) if are_maps(info.type) else serde.deserialize_value_info_proto(info, None)
 
 
 def _list_told_names(graph: onnx.GraphProto) -> dict[str, list[str | None]]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import onnx_ir as ir
 from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from ..engine.base.constants import read_initializer
 from ..engine.dialects.ops_files import load
 from ..engine.passes.float_interface import list_named_grids
-from ..frontends.onnx_graphs import read_proto
+from ..frontends.onnx_graphs import read_graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +24,7 @@ class InterfaceGrids:
 
 def read_interface_grids(model: str | bytes) -> InterfaceGrids:
     """What the nodes that read all of an input say of it, and those that make an output of that."""
-    # With a path it is known where constants lie that are in other files.
-    read = ir.from_proto(read_proto(model)) if isinstance(model, bytes) else ir.load(model)
+    read = read_graph(model)
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(read)
     dialect = load().find_dialect("onnx")
     grids = {

@@ -6,7 +6,6 @@ import functools
 from collections.abc import MutableSequence
 
 import numpy as np
-import onnx_ir as ir
 
 from ..conversion.compiled_rules import prepare
 from ..conversion.options import PORTABLE
@@ -15,7 +14,7 @@ from ..engine.base.names import Scope
 from ..engine.dialects.ops_files import load
 from ..engine.passes.accepted import Accepted
 from ..engine.passes.base import Module, run_passes
-from ..frontends.onnx_graphs import read_proto
+from ..frontends.onnx_graphs import read_graph, read_proto
 from .interpreter import require
 
 #: the runtime's option to compute with unsigned weights where signed ones would saturate
@@ -52,7 +51,7 @@ def explain_saturation(model: bytes | str) -> str:
     not, in the words of the rules of the target for no runtime in particular; nothing where none does."""
     if not can_saturate():
         return ""
-    graph = (ir.from_proto(read_proto(model)) if isinstance(model, bytes) else ir.load(model)).graph
+    graph = read_graph(model).graph
     module = Module(graph, prepare((PORTABLE,), None).rules, Scope(graph))
     run_passes([Accepted()], module)
     return ", ".join(format_remarks(module.outcome.told))

@@ -18,6 +18,8 @@ from .startup import dataclass
 KEY = "quantization"
 #: the class of operators that mean the integers themselves, in ops.yaml
 RAW = "raw"
+#: the trait of operators whose kernels take real activations with integer weights
+HYBRID = "hybrid"
 
 #: the entry of a model's metadata that says what its numbers are, and what it says where nothing is quantized any more
 NUMBERS, REAL = "nnrewrite.numbers", "real"

@@ -207,7 +207,7 @@ def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
             has = read_quantization(value)
             if has is None:
                 value.meta[KEY] = known
-            elif has != known and spec.facts.quantization == "matched":
+            elif has != known and (spec.facts.quantization == "matched" or PADS in spec.traits):
                 node.replace_input_with(position, note_grid(value, known, dialect, scope))
 
 

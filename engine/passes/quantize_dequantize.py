@@ -13,7 +13,7 @@ import onnx_ir as ir
 from ..base.constants import NUMBERS, defer_elements, read_initializer
 from ..base.errors import RewriteError
 from ..base.names import Scope
-from ..base.quantization import KEY, RAW, Quantization, dequantize, is_blockwise, read_quantization
+from ..base.quantization import HYBRID, KEY, RAW, Quantization, dequantize, is_blockwise, read_quantization
 from ..base.startup import dataclass
 from ..dialects.facts import OperatorFacts
 from ..dialects.operators import Dialect, OperatorSpec
@@ -43,8 +43,6 @@ _BYTES = {
     for dtype in ir.DataType
     if dtype.is_integer() and dtype.bitwidth < 8
 }
-#: the trait of operators whose kernels take real activations with integer weights
-HYBRID = "hybrid"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from ..base.constants import KEPT, TRAINED, Elements
 from ..base.errors import RewriteError
 from ..base.names import Scope
+from ..base.quantization import HYBRID
 from ..base.startup import dataclass, replace
 from ..dialects.conversions import find_named_type
 from ..dialects.inference import SHAPE_DATA, Extents, make_shape, read_extents, update_extents
@@ -79,9 +80,11 @@ class ResultInference:
         given = None if spec is None else find_named_type(self._rules.source, spec, node)
         if given is None and spec is not None and len(spec.facts.yields) == 1:
             given = DTYPES.get(spec.facts.yields[0].removeprefix("q"))
+        first = next((value.dtype for value in node.inputs if value is not None and value.dtype is not None), None)
+        if given is None and spec is not None and HYBRID in spec.traits:  # whose weights may be codes
+            given = first
         found = self._lower(node, given, known)
         if any(one.dtype is None for one in found) and given is None and not (spec and spec.facts.yields):
-            first = next((value.dtype for value in node.inputs if value is not None and value.dtype is not None), None)
             again = self._lower(node, first, known) if first is not None else []
             if again and all(one.shape is not None for one in again):
                 return again

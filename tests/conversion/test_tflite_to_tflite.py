@@ -10,12 +10,13 @@ import nnrewrite
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
+import pytest
 from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends.tflite_reader import Signature, read
-from nnrewrite.verify import Interpreter, Kernels
+from nnrewrite.verify import Interpreter, Kernels, compare_models
 
 CATALOGUE = load()
 
@@ -133,3 +134,116 @@ def test_codes_come_back_from_onnx_as_they_were(interpreter: Interpreter) -> Non
     }
     x = np.random.default_rng(4).uniform(-2, 2, (1, 2, 2, 3)).astype(np.float32)
     np.testing.assert_array_equal(run(encoded(back), x, interpreter), run(model, x, interpreter))
+
+
+GRIDS = {
+    "x": (0.05, 3),
+    "v": (0.06, -5),
+    "r": (0.07, 2),
+    "y": (0.08, 7),
+    "c": (0.02, 4),
+    "w": (0.01, 0),
+    "b": (5e-4, 0),
+}
+
+
+class Codes(Graph):
+    """A model of int8 codes, each value on its grid."""
+
+    def __init__(self, *extents: int) -> None:
+        super().__init__(*extents)
+        self.random = np.random.default_rng(5)
+        self.put(self.input, "x")
+
+    def put(self, value: ir.Value, grid: str) -> ir.Value:
+        scale, zero = GRIDS[grid]
+        value.type = ir.TensorType(ir.DataType.INT32 if grid == "b" else ir.DataType.INT8)
+        value.meta["quantization"] = Quantization(np.array([scale], np.float32), np.array([zero], np.int64))
+        return value
+
+    def draw(self, grid: str, *extents: int) -> ir.Value:
+        kind = np.int32 if grid == "b" else np.int8
+        return self.put(self.constant(self.random.integers(-100, 100, extents).astype(kind)), grid)
+
+    def step(self, grid: str, operator: str, inputs: Sequence[ir.Value], *extents: int, **options: Any) -> ir.Value:
+        return self.put(self.add(operator, inputs, *extents, **options), grid)
+
+
+def make_layer(graph: Codes, layer: str) -> ir.Value:
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    if layer == "FULLY_CONNECTED":
+        return graph.step(
+            "v", layer, [graph.input, graph.draw("w", 2, 2), graph.draw("b", 2)], 1, 3, 3, 2, keep_num_dims=1
+        )
+    extents = (2, 2, 2, 2) if layer == "CONV_2D" else (1, 2, 2, 2)
+    more = {} if layer == "CONV_2D" else {"depth_multiplier": 1}
+    return graph.step(
+        "v", layer, [graph.input, graph.draw("w", *extents), graph.draw("b", 2)], 1, 3, 3, 2, **options, **more
+    )
+
+
+@pytest.mark.parametrize("behind", ["MUL", "ADD", "ADD ADD", "GATHER", "RESHAPE RELU"])
+@pytest.mark.parametrize("layer", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
+def test_codes_are_no_numbers_that_layers_take_up(layer: str, behind: str, interpreter: Interpreter) -> None:
+    graph = Codes(1, 3, 3, 2)
+    v = make_layer(graph, layer)
+    if behind == "GATHER":
+        y = graph.step("v", behind, [v, graph.constant(np.array([1, 0], np.int32))], 1, 3, 3, 2, axis=3)
+    elif behind == "RESHAPE RELU":
+        flat = graph.step("v", "RESHAPE", [v, graph.constant(np.array([9, 2], np.int32))], 9, 2)
+        y = graph.step("y", "RELU", [flat], 9, 2)
+    else:
+        if behind == "ADD ADD":
+            v = graph.step("r", "ADD", [v, graph.input], 1, 3, 3, 2)
+        y = graph.step("y", behind.split()[0], [v, graph.draw("c", 2)], 1, 3, 3, 2)
+    model = graph.encode(y)
+    verdict = compare_models(model, encoded(nnrewrite.rewrite(model, to="tflite")), interpreter=interpreter)
+    assert verdict.passed, verdict.differences
+
+
+@pytest.mark.parametrize("zero", [0, 40])
+def test_codes_of_zero_are_added_where_grids_differ(zero: int, interpreter: Interpreter) -> None:
+    graph = Codes(2, 3)
+    zeros = graph.put(graph.constant(np.zeros(3, np.int8)), "c")
+    zeros.meta["quantization"] = Quantization(np.array([0.02], np.float32), np.array([zero], np.int64))
+    model = graph.encode(graph.step("y", "ADD", [graph.input, zeros], 2, 3))
+    assert compare_models(model, encoded(nnrewrite.rewrite(model, to="tflite")), interpreter=interpreter).passed
+
+
+@pytest.mark.parametrize("second", ["CONCATENATION", "stack", "RELU"])
+def test_codes_that_are_brought_to_another_grid_stay_so(second: str, interpreter: Interpreter) -> None:
+    graph = Codes(4, 3)
+    v = graph.step("c", "ADD", [graph.input, graph.draw("r", 3)], 4, 3)  # whose grid ends before that of the result
+    if second == "stack":
+        rows = [graph.step("c", "RESHAPE", [v, graph.constant(np.array([1, 4, 3], np.int32))], 1, 4, 3)]
+        rows.append(graph.step("x", "RESHAPE", [graph.input, graph.constant(np.array([1, 4, 3], np.int32))], 1, 4, 3))
+        y = graph.step("y", "CONCATENATION", rows, 2, 4, 3, axis=0)
+    else:
+        y = graph.step("y", second, [v], 4, 3, **({"axis": 0} if second == "CONCATENATION" else {}))
+    if second != "RELU":  # of unsigned codes alone
+        for value in (graph.input, *(one.outputs[0] for one in graph.nodes)):
+            value.type = ir.TensorType(ir.DataType.UINT8)
+        graph.nodes[0].replace_input_with(1, graph.put(graph.constant(np.array([3, 9, 99], np.uint8)), "r"))
+        graph.constants[-1].type = ir.TensorType(ir.DataType.UINT8)
+        del graph.constants[0]
+        for value in (graph.input, *(one.outputs[0] for one in graph.nodes)):
+            value.meta["quantization"] = Quantization(value.meta["quantization"].scale, np.array([9], np.int64))
+    model = graph.encode(y)
+    verdict = compare_models(model, encoded(nnrewrite.rewrite(model, to="tflite")), interpreter=interpreter)
+    assert verdict.passed, verdict.differences
+
+
+@pytest.mark.parametrize("layer", ["CONV_2D", "FULLY_CONNECTED"])
+def test_a_layer_of_weights_that_are_codes_takes_up_a_bias_of_numbers(layer: str, interpreter: Interpreter) -> None:
+    graph = Codes(1, 3, 3, 2)
+    v = make_layer(graph, layer)
+    (node,) = graph.nodes
+    for value in (graph.input, v):
+        value.type = ir.TensorType(ir.DataType.FLOAT)
+        value.meta.clear()
+    node.replace_input_with(2, graph.constant(np.array([0.5, -1], np.float32)))
+    y = graph.add("ADD", [v, graph.constant(np.array([2, 3], np.float32))], 1, 3, 3, 2)
+    model = graph.encode(y)
+    made = nnrewrite.rewrite(model, to="tflite")
+    assert made.report.target_operators == {layer: 1}
+    assert compare_models(model, encoded(made), interpreter=interpreter).passed

@@ -51,6 +51,17 @@ def test_a_model_that_shape_inference_refuses_and_runtimes_take_is_taken() -> No
     assert [node.op_type for node in rewrite(source).model.graph.node] == ["MeanVarianceNormalization"]
 
 
+def test_domains_that_are_not_imported_are_as_the_runtime_takes_them() -> None:
+    nodes = [helper.make_node("Gelu", ["x"], ["g"], domain="com.microsoft")]
+    nodes += [helper.make_node("Scaler", ["g"], ["z"], domain="ai.onnx.ml", offset=[0.5], scale=[2.0])]
+    model = product()
+    del model.graph.node[:], model.graph.initializer[:]
+    model.graph.node.extend(nodes)
+    assert compare_models(
+        model.SerializeToString(), rewrite(model.SerializeToString()).model.SerializeToString()
+    ).passed
+
+
 def test_large_constants_are_views_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(product().SerializeToString())

@@ -62,7 +62,12 @@ def test_builtin_operators_are_never_kept(single: Single) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("edgetpu-custom-op", "compiled for Google's Edge TPU"), ("ethos-u", "Ethos-U"), ("DISPATCH_OP", "accelerator")],
+    [
+        ("edgetpu-custom-op", "compiled for Google's Edge TPU"),
+        ("ethos-u", "Ethos-U"),
+        ("NeutronGraph", "NXP's Neutron"),
+        ("DISPATCH_OP", "accelerator"),
+    ],
 )
 def test_compiled_programs_are_refused_for_what_they_are(single: Single, name: str, words: str) -> None:
     source = single(name, {"x": (F32, [2])}, [(F32, [2])])

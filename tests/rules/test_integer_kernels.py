@@ -389,3 +389,22 @@ def test_codes_are_signed_where_weights_are_and_one_scale_names_the_first_axis(c
     assert [value.dtype for value in layer.inputs[:2] if value is not None] == [ir.DataType.INT8] * 2
     assert [grid is not None and grid.axis for grid in grids] == [0, 0]
     assert [value.dtype for value in (*read.graph.inputs, *read.graph.outputs)] == [ir.DataType.UINT8] * 2
+
+
+def test_pads_of_several_grids_may_share_the_code_that_they_put(interpreter: Interpreter) -> None:
+    nodes, constants = list[onnx.NodeProto](), {"z": np.uint8(3), "p": np.array([0, 0, 1, 0, 0, 2])}
+    for name, scale in (("a", 0.02), ("b", 0.05)):
+        constants[f"{name}s"] = np.float32(scale)
+        nodes += [
+            helper.make_node("QuantizeLinear", [name, f"{name}s", "z"], [f"{name}q"]),
+            helper.make_node("Pad", [f"{name}q", "p", "z"], [f"{name}p"]),
+            helper.make_node("DequantizeLinear", [f"{name}p", f"{name}s", "z"], [f"{name}y"]),
+        ]
+    ends = [helper.make_tensor_value_info(name, 1, [2, 3, 4]) for name in "ab"]
+    graph = helper.make_graph(nodes, "m", ends, [helper.make_empty_tensor_value_info(f"{name}y") for name in "ab"])
+    graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), name) for name, a in constants.items())
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+    made = nnrewrite.rewrite(model, to="tflite").encoded
+    assert isinstance(made, Encoded)
+    verdict = compare_models(model, made.encode(), interpreter=interpreter)
+    assert verdict.passed, verdict.differences

@@ -969,3 +969,17 @@ def test_scales_that_do_not_fit_what_they_scale_are_refused(
     )
     with pytest.raises(UnsupportedError, match=said):
         convert(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
+
+
+@pytest.mark.parametrize("moved", [0, 2**62])
+@pytest.mark.parametrize("by", [[2**31], [-(2**31) - 1], [2**31, 1, -7], [2**40 + 3, 3, 2**62], [8192]])
+def test_integers_beyond_32_bits_are_divided_as_they_are(moved: int, by: list[int], interpreter: Interpreter) -> None:
+    rng = np.random.default_rng(0)
+    b = np.array(by, np.int64)
+    x = rng.integers(-(2**61), 2**61, (500, 3)) >> rng.integers(31 if by == [8192] and not moved else 0, 61, (500, 3))
+    x[:40] = b * rng.integers(-1, 2, (40, 3)) // (1 if not moved else 4)
+    nodes = [helper.make_node("Add", ["x", "c"], ["a"]), helper.make_node("Div", ["a", "b"], ["y"])]
+    wanted, found = run_both(
+        make(nodes, {"x": x}, ["y"], {"b": b, "c": np.array(moved, np.int64)}), {"x": x}, interpreter
+    )
+    np.testing.assert_array_equal(found, wanted)

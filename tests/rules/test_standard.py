@@ -302,6 +302,20 @@ def test_maps_are_refused_with_the_way_out() -> None:
         nnrewrite.rewrite(make_maps(), to="tflite")
 
 
+def test_maps_are_compared_key_by_key() -> None:
+    assert compare_models(make_maps(), make_maps()).passed
+    other = onnx.load_from_string(make_maps())
+    other.graph.node[0].attribute[0].ints[:] = [0, 2]
+    assert "other keys" in compare_models(make_maps(), other.SerializeToString()).differences[0]
+
+
+def test_coefficients_that_are_too_few_for_the_features_are_counted() -> None:
+    more = {"coefficients": draw(12).tolist(), "intercepts": draw(3).tolist(), "classlabels_ints": [0, 1, 2]}
+    node = helper.make_node("LinearClassifier", ["x"], ["label", "y"], domain=LEARNING, **more)
+    with pytest.raises(UnsupportedError, match="x has 2 features, and 12 coefficients are not 3 for each of them"):
+        nnrewrite.rewrite(make([node], {"x": [3, 2]}, ["y"]), to="tflite")
+
+
 def test_maps_stay_where_onnx_is_written() -> None:
     made = nnrewrite.convert(make_maps())
     assert made.graph.output[0].type == onnx.load_from_string(make_maps()).graph.output[0].type

@@ -20,6 +20,7 @@ from nnrewrite.verify import Interpreter
 
 Array = npt.NDArray[Any]
 QONNX, TOOLKIT = "qonnx.custom_op.general", "mct_quantizers"
+LAST, FORMER = "qonnx.custom_op.channels_last", ("onnx.brevitas", "finn.custom_op.general")
 ROUNDINGS: dict[str, Any] = {"ROUND": np.round, "round": np.round, "FLOOR": np.floor, "CEIL": np.ceil}
 X = np.random.default_rng(7).normal(scale=2, size=(2, 3, 4, 4)).astype(np.float32)
 
@@ -28,7 +29,8 @@ def make(nodes: list[onnx.NodeProto], constants: Mapping[str, Any]) -> bytes:
     ends = [helper.make_tensor_value_info("x", 1, X.shape), helper.make_empty_tensor_value_info("y")]
     graph = helper.make_graph(nodes, "m", ends[:1], ends[1:])
     graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a, np.float32), n) for n, a in constants.items())
-    imports = [helper.make_opsetid("", 18), helper.make_opsetid(QONNX, 2), helper.make_opsetid(TOOLKIT, 1)]
+    domains = dict.fromkeys((node.domain for node in nodes if node.domain), 1)
+    imports = [helper.make_opsetid("", 18), *(helper.make_opsetid(domain, at) for domain, at in domains.items())]
     return bytes(helper.make_model(graph, opset_imports=imports, ir_version=9).SerializeToString())
 
 
@@ -85,6 +87,61 @@ def test_numbers_are_rounded_to_a_grid(
 def test_numbers_become_their_sign(interpreter: Interpreter) -> None:
     data = make([helper.make_node("BipolarQuant", ["x", "s"], ["y"], domain=QONNX)], {"s": np.float32(0.3)})
     require(data, np.where(X >= 0, np.float32(0.3), np.float32(-0.3)), interpreter)
+
+
+@pytest.mark.parametrize("domain", FORMER)
+def test_operators_are_the_same_under_the_domains_that_they_had(domain: str, interpreter: Interpreter) -> None:
+    given = {"s": np.float32(0.3), "z": np.float32(0), "b": np.float32(4)}
+    options: dict[str, Any] = {"domain": domain, "signed": 1, "narrow": 0, "rounding_mode": "ROUND"}
+    nodes = [
+        helper.make_node("Quant", [*"xszb"], ["q"], **options),
+        helper.make_node("BipolarQuant", ["q", "s"], ["y"], domain=domain),
+    ]
+    wanted = np.where(quantize(X, 0.3, 0, 4, 1, 0, "ROUND") >= 0, np.float32(0.3), np.float32(-0.3))
+    require(make(nodes, given), wanted, interpreter)
+
+
+@pytest.mark.parametrize("domain", [QONNX, "finn.custom_op.general"])
+@pytest.mark.parametrize(
+    ("channels", "steps", "layout"), [(3, 4, "NCHW"), (1, 7, "NCHW"), (3, 1, "NCHW"), (4, 3, "NHWC")]
+)
+def test_thresholds_that_are_reached_are_counted(
+    domain: str, channels: int, steps: int, layout: str, interpreter: Interpreter
+) -> None:
+    thresholds = np.sort(np.random.default_rng(2).normal(size=(channels, steps)), -1).astype(np.float32)
+    thresholds[0, 0] = X[0, 0, 0, 0]  # which is reached
+    options: dict[str, Any] = {"out_dtype": "INT4", "out_scale": 0.5, "out_bias": -1.0, "data_layout": layout}
+    node = helper.make_node("MultiThreshold", ["x", "t"], ["y"], domain=domain, **options)
+    along = thresholds.reshape(channels, 1, 1, steps) if layout == "NCHW" else thresholds
+    wanted = (X[..., None] >= along).sum(-1).astype(np.float32) * np.float32(0.5) - 1
+    require(make([node], {"t": thresholds}), wanted, interpreter)
+
+
+def test_channels_that_stand_last_are_computed_as_those_that_stand_first(interpreter: Interpreter) -> None:
+    import onnxruntime
+
+    rng = np.random.default_rng(4)
+    weights, of_four = rng.normal(size=(4, 2, 2, 4)), np.abs(rng.normal(size=(4, 4))) + 0.1
+    kept = {"b": of_four[0], "m": of_four[1], "v": of_four[2], "g": of_four[3]}
+    window: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [1, 1], "pads": [1, 0, 0, 0]}
+
+    def list_nodes(domain: str, x: str, y: str) -> list[onnx.NodeProto]:
+        return [
+            helper.make_node("Conv", [x, "w", "b"], ["c"], domain=domain, dilations=[1, 1], group=1, **window),
+            helper.make_node("BatchNormalization", ["c", "g", "b", "m", "v"], ["n"], domain=domain, epsilon=1e-3),
+            helper.make_node("MaxPool", ["n"], [y], domain=domain, kernel_shape=[2, 1], strides=[1, 1]),
+        ]
+
+    first = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]),
+        *list_nodes("", "t", "p"),
+        helper.make_node("Transpose", ["p"], ["y"], perm=[0, 2, 3, 1]),
+    ]
+    session = onnxruntime.InferenceSession(make(first, {**kept, "w": weights.transpose(0, 3, 1, 2)}))
+    operators = require(
+        make(list_nodes(LAST, "x", "y"), {**kept, "w": weights}), session.run(None, {"x": X})[0], interpreter
+    )
+    assert not operators["TRANSPOSE"]
 
 
 def test_bits_of_codes_are_left_out(interpreter: Interpreter) -> None:

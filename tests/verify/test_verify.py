@@ -542,6 +542,19 @@ def test_a_model_that_a_runtime_refuses_is_no_verdict() -> None:
 
 
 @pytest.mark.slow
+def test_a_result_that_kernels_refuse_as_they_do_the_original_is_run_by_the_others() -> None:
+    def on_grid(scale: float) -> Quantization:
+        return Quantization(np.array([scale], np.float32), np.array([3], np.int64))
+
+    operands: dict[str, Any] = {"x": ("UINT8", [1, 3, 3, 2], on_grid(0.1)), "size": np.array([5, 5], np.int32)}
+    # XNNPACK takes no images of another grid than their enlargements.
+    model = write_operator_model(load(), "RESIZE_BILINEAR", operands, [("UINT8", [1, 5, 5, 2], on_grid(0.2))])
+    verdict = compare_models(model, model)
+    assert verdict.passed
+    assert "default kernels" in verdict.remarks[0]
+
+
+@pytest.mark.slow
 def test_a_worker_serves_many_models() -> None:
     with Interpreter() as interpreter:
         for operator, twin in (("RELU", "Relu"), ("ABS", "Abs"), ("NEG", "Neg")):
