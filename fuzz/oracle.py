@@ -14,9 +14,8 @@ from ..conversion import compiled_rules, pipeline
 from ..conversion.converted_model import Conversion
 from ..conversion.options import PORTABLE
 from ..engine.base.errors import InternalError, RewriteError, RewriteFailure, UnsupportedError, VerificationError
-from ..engine.base.quantization import Quantization
+from ..engine.base.quantization import HYBRID, Quantization
 from ..engine.dialects.operators import Catalogue
-from ..engine.passes.quantize_dequantize import HYBRID
 from ..engine.passes.resize import has_batch_facts
 from ..engine.rewrite.rules import RuleSet
 from ..verify.comparison import check_equal, check_form, compare, measure_largest_difference

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..engine.base.errors import Span
-from ..engine.passes.quantize_dequantize import HYBRID
+from ..engine.base.quantization import HYBRID
 from ..engine.rewrite.pattern import Variable, iterate_nodes
 from .cases import draw_opset, find_settle
 from .choices import Choices
