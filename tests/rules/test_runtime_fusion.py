@@ -62,6 +62,18 @@ def test_signed_codes_that_are_turned_stay_between_quantized_operators(tmp_path:
     assert len(after) <= len(before)
 
 
+def test_sums_before_normalizations_are_not_joined_with_them(tmp_path: Path) -> None:
+    """The runtime's joined operator takes longer than both: the target of it says Sum for Add."""
+    nodes = "v = MatMul(x, w) a = Add(v, x) y = LayerNormalization<axis = -1>(a, g, g)"
+    path = write_model(tmp_path / "model.onnx", 17, "y", nodes, "float[1, 64, 32] x")
+    add_weights(path, {"w": (32, 32), "g": (32,)})
+    nnrewrite.rewrite(path, target="onnxruntime").save(tmp_path / "better.onnx")
+    assert "SkipLayerNormalization" in list_joined(path, tmp_path)
+    assert list_joined(tmp_path / "better.onnx", tmp_path) == ["MatMul", "Sum", "LayerNormalization"]
+    nnrewrite.rewrite(tmp_path / "better.onnx").save(tmp_path / "again.onnx")
+    assert [node.op_type for node in onnx.load(tmp_path / "again.onnx").graph.node][1] == "Add"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(MODELS.glob("*.onnx")) or [MODELS], ids=lambda path: path.stem)
 def test_the_runtime_has_no_more_operators_for_the_optimized_model(path: Path, tmp_path: Path) -> None:
