@@ -246,8 +246,20 @@ class Applier:
             if ELEMENTS in before.meta:
                 after.meta.setdefault(ELEMENTS, before.meta[ELEMENTS])
         self._edits.put(root, made, pairs)
+        for before, _ in pairs:
+            self._name_unread(before, stem)
         self.outcome.fired[rule.called] += 1
         return made
+
+    def _name_unread(self, value: ir.Value, base: str) -> None:
+        """Name a result that nobody reads any more, of a node whose other results are read, unless it may be absent."""
+        node = value.producer()
+        if node is None or node.graph is None or value.name is not None:
+            return
+        spec = self._rules.source.find_operator(node.op_type, self._opset)
+        place = node.outputs.index(value)
+        if spec is None or place >= len(spec.results) or not spec.results[place].optional:
+            value.name = self._edits.scope.make_name(f"{base}/unread")
 
     def find_refusal(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule that only says what is taken does not take a node; None where it does, or is not about it.
