@@ -102,3 +102,21 @@ def test_inputs_and_outputs_that_are_codes_become_numbers() -> None:
     kinds = {value.type.tensor_type.elem_type for value in (*found.graph.input, *found.graph.output)}
     assert kinds == {onnx.TensorProto.FLOAT}
     assert compare_models(model, found.SerializeToString()).passed
+
+
+def test_one_axis_may_be_counted_from_either_end() -> None:
+    body = "q = QuantizeLinear<axis = 1>(x, each, none) y = DequantizeLinear<axis = -1>(q, each, none)"
+    assert not {"QuantizeLinear", "DequantizeLinear"} & set(count(make(body, "float[2,3] x")))
+
+
+def test_joined_codes_that_become_numbers_of_another_type_than_their_scale_stay() -> None:
+    body = "q = QuantizeLinear(x, s, m) c = Concat<axis = 1>(q, q) y = DequantizeLinear<output_dtype = 10>(c, s, m)"
+    model = make(body, output="float16[2,8] y").replace(b"\x10\x15", b"\x10\x17")
+    [output] = read(model).graph.output
+    assert output.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16
+
+
+def test_places_of_the_largest_codes_stay_beside_the_largest_numbers() -> None:
+    body = "q = QuantizeLinear(x, s, m) p, at = MaxPool<kernel_shape = [2]>(q) y = DequantizeLinear(p, s, m)"
+    model = make(body, "float[1,2,4] x", "float[1,2,3] y, int64[1,2,3] at")
+    assert compare_models(model, read(model).SerializeToString()).passed
