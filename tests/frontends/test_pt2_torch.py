@@ -174,6 +174,22 @@ def test_signals_of_spectra_are_torchs(
     np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Signal()(x).numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("rows", "options", "reason"),
+    [
+        (9, {"length": 100}, "the signal asked for is longer than its frames"),
+        (16, {"onesided": False}, "spectra of both sides, .*, are not turned back"),
+    ],
+)
+def test_spectra_that_are_not_turned_back_are_refused_with_why(rows: int, options: dict[str, Any], reason: str) -> None:
+    class Signal(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return torch.istft(torch.complex(x[..., 0], x[..., 1]), 16, **options)
+
+    with pytest.raises(nnrewrite.UnsupportedError, match=reason):
+        nnrewrite.convert(torch.export.export(Signal(), (torch.randn(2, rows, 12, 2),)))
+
+
 def test_slopes_that_training_draws_are_the_middle_of_their_range() -> None:
     module, x = torch.nn.RReLU(0.1, 0.5).eval(), torch.randn(3, 8)
     model = nnrewrite.convert(torch.export.export(module, (x,)))
