@@ -10,16 +10,18 @@ from ..engine.base.startup import dataclass
 from ..engine.packs.headers import read_pair
 from ..engine.passes.layout import KEPT, Interface
 from ..frontends.readers import Reader
-from .options import DEFAULT, Options
+from .options import DEFAULT, REAL_PACKS, Options
 
 _TFLITE, _ONNX, _TORCH = "tflite", "onnx", "torch"
+_REAL = ", ".join(REAL_PACKS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """The dialects that each step of a conversion leads from and to, and whether the last makes code."""
+    """The dialects that each step of a conversion leads from and to, its rule sets, and whether the last makes code."""
 
     pairs: tuple[tuple[str, str], ...]
+    names: frozenset[str]
     code: bool
 
     @property
@@ -50,6 +52,10 @@ class _Route:
 #: what each option is about, and whether it is about a route; of others it depends on the model
 _ABOUT: Mapping[str, tuple[str, Callable[[_Route], bool]]] = {
     "opset": ("models that are written as ONNX", lambda route: route.makes_onnx),
+    "float": (
+        f"models that change their format or are of another than ONNX, and ONNX models by the rules of {_REAL}",
+        lambda route: route.crosses or route.pairs[0][0] != _ONNX or not route.names.isdisjoint(REAL_PACKS),
+    ),
     "activations": (
         "models of other formats that are written as ONNX",
         lambda route: route.makes_onnx and route.crosses,
@@ -93,6 +99,7 @@ def list_idle(options: Options, writer: Writer, route: Sequence[tuple[str, ...]]
         asked = [name for name in asked if name != "opset"]
     if not asked or any(read_pair(names[0]) is None for names in route):
         return []
-    taken = _Route(tuple(pair for names in route if (pair := read_pair(names[0])) is not None), writer.folder)
+    pairs = tuple(pair for names in route if (pair := read_pair(names[0])) is not None)
+    taken = _Route(pairs, frozenset(name for names in route for name in names), writer.folder)
     idle = [name for name in asked if not _ABOUT[name][1](taken)]
     return [name for name in idle if name != "layout" or Interface.parse(options.layout) != KEPT]

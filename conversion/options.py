@@ -28,7 +28,7 @@ _ALONG = {"tflite2onnx": "kernels"}
 #: what they bring along where products of real activations and integer weights need not be real
 _DYNAMIC = {"onnx2tflite": "dynamic_quantization"}
 #: what they bring along where all that is quantized is to be real numbers
-_PLAIN = {"onnx2onnx": "real"}
+REAL_PACKS = {"onnx2onnx": "real"}
 #: what stands for the rule sets that lead from a model's format to that of the result, and where no model is at hand
 _RULES = ("tflite2onnx",)
 #: the dialect that rules write where nobody says
@@ -168,7 +168,7 @@ class Options:
         dynamic = asked.hybrid != HYBRID[1] and not asked.float
         added = (
             *along,
-            *(_PLAIN[name] for name in rules if name in _PLAIN and asked.float),
+            *(REAL_PACKS[name] for name in rules if name in REAL_PACKS and asked.float),
             *(_DYNAMIC[name] for name in rules if name in _DYNAMIC and dynamic),
             *(HYBRID_PACKS[name] for name in rules if name in HYBRID_PACKS and hybrid),
             _EXACT if asked.exact else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..engine.expressions.functions import convert_to_python
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.availability import Availability
 from ..engine.rewrite.families import write_out
-from ..engine.rewrite.pattern import Defined, compile_equations, iterate_nodes
+from ..engine.rewrite.pattern import Defined, NodePattern, compile_equations, iterate_nodes
 from ..engine.rewrite.stages import ADAPT, OF_SOURCE, list_template_dialects
 from ..engine.syntax import tree
 from ..engine.syntax.tree_traversal import walk
@@ -118,15 +118,15 @@ class Subject:
 
     @property
     def excuse(self) -> str:
-        """Why no model that it is about can be tried, as ops.yaml says of all operators at its root, or of a form that
-        one of them reads; or nothing."""
+        """Why no model that it is about can be tried, as ops.yaml says of all operators at its root, or of all forms
+        that an operand may be; or nothing."""
         if not self.rule.equations:
             return ""
         roots = list(iterate_nodes(self.compile_pattern(self.newest)[-1].value))
-        said = [spec.facts.fuzz.untried or "" for node in roots for spec in node.specs.values()]
-        read = (one for node in roots for operand in node.operands for one in iterate_nodes(operand))
-        forms = [spec.facts.fuzz.untried or "" for node in read for spec in node.specs.values() if FORM in spec.traits]
-        return next(filter(None, forms), said[0] if said and all(said) else "")
+        said = _explain_untried(roots)
+        operands = [list(iterate_nodes(operand)) for node in roots for operand in node.operands]
+        forms = [one for one in operands if all(FORM in spec.traits for node in one for spec in node.specs.values())]
+        return next(filter(None, map(_explain_untried, forms)), said)
 
     def compile_pattern(self, opset: int) -> tuple[Defined, ...]:
         """The left side as compiled for an opset."""
@@ -229,3 +229,9 @@ class OpsetBounds:
                 case tree.Call(callee=callee) if callee in self._definitions:
                     names.add(callee)
         return bounds, names
+
+
+def _explain_untried(nodes: Sequence[NodePattern]) -> str:
+    """What ops.yaml says of all operators that a node may be of why none is tried; nothing where it does not of one."""
+    said = [spec.facts.fuzz.untried or "" for node in nodes for spec in node.specs.values()]
+    return said[0] if said and all(said) else ""

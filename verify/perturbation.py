@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from ..engine.base.data_files import BUILT_IN
 from ..engine.dialects.ops_files import load
 from ..frontends.onnx_graphs import list_nodes, read_proto
 from .frames import Array
@@ -27,6 +28,8 @@ SHARE_OF_NUMBERS = 2.0**-7
 #: by which share the scales of weights beside numbers that a kernel rounds to codes by their range: one that does not
 #: round them computes products that are off by as much, some of a hundred
 SHARE_OF_RANGE = 2.0**-6
+#: the trait of operators whose kernels do
+BY_RANGE = "by_range"
 #: so many bytes of constants in other files are read to be changed
 _LARGEST = 1 << 28
 #: the types of zero points
@@ -50,11 +53,12 @@ def perturb_model(model: str | bytes, seed: int, by_steps: bool = False) -> byte
     stored |= {name: one for node in list_nodes(proto.graph) for name, one in _list_constants(node)}
     generator = np.random.default_rng(seed)
     real = {name: one for name, one in stored.items() if one.data_type in _SHARES}
-    dialect = load().find_dialect("onnx")
+    dialect = load([BUILT_IN / "standard" / "ops.yaml"]).find_dialect("onnx")
+    by_range = {name for name, spec in dialect.operators.items() if BY_RANGE in spec.traits}
     quantize, dequantize = dialect.find_role("quantize").name, dialect.find_role("dequantize").name
     changed = False
     for number, node in enumerate(list_nodes(proto.graph)):
-        share = SHARE_OF_RANGE if _is_rounding(node, stored) else SHARE_OF_NUMBERS if by_steps else SHARE_OF_CODES
+        share = SHARE_OF_RANGE if node.op_type in by_range else SHARE_OF_NUMBERS if by_steps else SHARE_OF_CODES
         for place, operand in enumerate(node.input):
             # A scale stands before a zero point, which quantize alone may leave out.
             coded = place + 1 < len(node.input) and getattr(stored.get(node.input[place + 1]), "data_type", 0) in _CODES
@@ -83,12 +87,6 @@ def _list_constants(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.TensorProt
     """The constant that a node is, which reads nothing and has its elements for an attribute."""
     if not node.input and len(node.output) == 1:
         yield from ((node.output[0], one.t) for one in node.attribute if one.HasField("t"))
-
-
-def _is_rounding(node: onnx.NodeProto, stored: Mapping[str, onnx.TensorProto]) -> bool:
-    """Whether a kernel has codes beside its first operand that names no grid, and so is rounded to one of its range."""
-    weights = stored.get(node.input[1]) if len(node.input) > 1 else None
-    return weights is not None and weights.data_type in _CODES and bool(np.prod(weights.dims) >= LEAST)
 
 
 def perturb_inputs(samples: Sequence[Sequence[Array]], seed: int) -> list[list[Array]]:

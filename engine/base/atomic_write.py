@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -98,7 +99,7 @@ def open_folder(folder: Path, last: str) -> Iterator[Path]:
             if mode := read_mode(place):
                 with contextlib.suppress(OSError):
                     file.chmod(mode & 0o777)
-            file.replace(place)
+            _move_file(file, place)
     except DestinationError as error:  # of a file in there
         raise DestinationError(f"{error}".replace(f"{part}", f"{folder}")) from error
     except OSError as error:
@@ -108,6 +109,17 @@ def open_folder(folder: Path, last: str) -> Iterator[Path]:
         if made:
             with contextlib.suppress(OSError):
                 folder.rmdir()  # of which nothing has come
+
+
+def _move_file(file: Path, place: Path) -> None:
+    """Put a file where another may be, also where a link leads to another file system."""
+    try:
+        file.replace(place)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        with open_replacement(place) as out, file.open("rb") as content:
+            shutil.copyfileobj(content, out)
 
 
 def remove(path: Path) -> None:

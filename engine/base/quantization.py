@@ -88,6 +88,17 @@ def inherit(before: ir.Value, after: ir.Value) -> None:
         after.meta[KEY] = before.meta[KEY]
 
 
+def carry_grid(node: ir.Node) -> None:
+    """Let a node that moves or joins codes yield codes on the grid that these are on, where none is said of them."""
+    operand = next((value for value in node.inputs if read_quantization(value) is not None), None)
+    known = read_quantization(operand)
+    if operand is None or known is None or known.per_axis:
+        return
+    for result in node.outputs:
+        if result.dtype == operand.dtype and read_quantization(result) is None:
+            result.meta[KEY] = known
+
+
 def read_grid(scale: np.ndarray[Any, Any], zero_point: np.ndarray[Any, Any], axis: int = 0) -> Quantization:
     """The quantization that a scale and a zero point say, or those for each index along an axis."""
     return Quantization(scale.reshape(-1).astype(np.float32), zero_point.reshape(-1).astype(np.int64), axis)

@@ -16,6 +16,7 @@ from ..base.quantization import (
     KEY,
     QUANTIZE_BY,
     Quantization,
+    carry_grid,
     dequantize,
     read_node_grid,
     read_quantization,
@@ -214,11 +215,5 @@ def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
 def _carry(node: ir.Node, dialect: Dialect) -> None:
     """Let what moves codes yield codes on the same grid."""
     spec = dialect.find_operator(node.op_type) if node.domain == dialect.domain else None
-    if spec is None or spec.facts.quantization not in ("codes", "matched"):
-        return
-    operand = next((value for value in node.inputs if read_quantization(value) is not None), None)
-    known = read_quantization(operand)
-    for result in node.outputs:
-        alike = operand is not None and operand.dtype == result.dtype
-        if alike and known is not None and not known.per_axis and read_quantization(result) is None:
-            result.meta[KEY] = known
+    if spec is not None and spec.facts.quantization in ("codes", "matched"):
+        carry_grid(node)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..base.budget import Budget, Exhausted, TooManyError, limit_attempts
 from ..base.constants import ELEMENTS
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
-from ..base.quantization import inherit, read_quantization
+from ..base.quantization import carry_grid, inherit, read_quantization
 from ..base.startup import dataclass, field
 from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..expressions.functions import EvaluationError, Unsupported
@@ -245,9 +245,31 @@ class Applier:
                 inherit(before, after)
             if ELEMENTS in before.meta:
                 after.meta.setdefault(ELEMENTS, before.meta[ELEMENTS])
+        if self._rules.source is self._rules.target:  # else what is made is put on grids as it is written
+            for node in made:
+                self._carry_grid(node)
         self._edits.put(root, made, pairs)
+        for before, _ in pairs:
+            self._name_unread(before, stem)
         self.outcome.fired[rule.called] += 1
         return made
+
+    def _carry_grid(self, node: ir.Node) -> None:
+        """Let what only moves or joins codes, and has been made between two others, yield codes on the same grid."""
+        if any(map(read_quantization, node.inputs)):
+            spec = self._rules.target.find_operator(node.op_type, self._opset)
+            if spec is not None and spec.facts.quantization in ("codes", "matched"):
+                carry_grid(node)
+
+    def _name_unread(self, value: ir.Value, base: str) -> None:
+        """Name a result that nobody reads any more, of a node whose other results are read, unless it may be absent."""
+        node = value.producer()
+        if node is None or node.graph is None or value.name is not None:
+            return
+        spec = self._rules.source.find_operator(node.op_type, self._opset)
+        place = node.outputs.index(value)
+        if spec is None or place >= len(spec.results) or not spec.results[place].optional:
+            value.name = self._edits.scope.make_name(f"{base}/unread")
 
     def find_refusal(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule that only says what is taken does not take a node; None where it does, or is not about it.

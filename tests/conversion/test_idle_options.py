@@ -77,3 +77,13 @@ def test_the_command_refuses_an_option_without_effect(sources: dict[str, Path], 
         " TensorFlow Lite models that are written as ONNX\n",
     )
     assert not (tmp_path / "o.onnx").exists()
+
+
+def test_real_numbers_are_made_by_rules_that_a_call_has(tmp_path: Path, sources: dict[str, Path]) -> None:
+    (tmp_path / "own").mkdir()
+    rule = "rule twice stage simplify { y = Relu(Relu(x)) => y = Relu(x) test x: f32[2] }"
+    (tmp_path / "own" / "a.rules").write_text(f"ruleset own : onnx -> onnx opset 13..28\n{rule}\n")
+    asked = DEFAULT.replace(to="onnx", float=True, rules=f"{tmp_path / 'own'}")
+    with pytest.raises(CallError, match=r"--float is about .* by the rules of onnx2onnx: it has no effect on"):
+        plan_steps(f"{sources['onnx']}", asked)
+    assert plan_steps(f"{sources['onnx']}", asked.replace(rules=("onnx2onnx", *asked.rules)))

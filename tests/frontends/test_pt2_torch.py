@@ -174,6 +174,41 @@ def test_signals_of_spectra_are_torchs(
     np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Signal()(x).numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("rows", "options", "reason"),
+    [
+        (9, {"length": 100}, "the signal asked for is longer than its frames"),
+        (16, {"onesided": False}, "spectra of both sides, .*, are not turned back"),
+    ],
+)
+def test_spectra_that_are_not_turned_back_are_refused_with_why(rows: int, options: dict[str, Any], reason: str) -> None:
+    class Signal(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return torch.istft(torch.complex(x[..., 0], x[..., 1]), 16, **options)
+
+    with pytest.raises(nnrewrite.UnsupportedError, match=reason):
+        nnrewrite.convert(torch.export.export(Signal(), (torch.randn(2, rows, 12, 2),)))
+
+
+@pytest.mark.parametrize("least", [2.0**-12, 2.0**-3])
+def test_numbers_on_the_grid_of_their_range_have_no_finer_steps_than_asked_for(least: float) -> None:
+    import torch.ao.quantization.fx._decomposed
+
+    ops, ends = torch.ops.quantized_decomposed, (-128, 127)
+
+    class Rounded(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            grid = ops.choose_qparams.tensor(x, *ends, least, torch.int8)
+            codes = ops.quantize_per_tensor.tensor(x, *grid, *ends, torch.int8)
+            return ops.dequantize_per_tensor.tensor(codes, *grid, *ends, torch.int8)
+
+    x = torch.linspace(-1, 1, 12).reshape(3, 4)
+    model = nnrewrite.convert(torch.export.export(Rounded(), (x,)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], Rounded()(x).numpy(), rtol=1e-5, atol=1e-6)
+    assert ("DynamicQuantizeLinear" in {node.op_type for node in model.graph.node}) == (least < 0.001)
+
+
 def test_slopes_that_training_draws_are_the_middle_of_their_range() -> None:
     module, x = torch.nn.RReLU(0.1, 0.5).eval(), torch.randn(3, 8)
     model = nnrewrite.convert(torch.export.export(module, (x,)))

@@ -8,6 +8,7 @@ from typing import Any
 import nnrewrite
 import numpy as np
 import pytest
+from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels
 from nnrewrite.verify.runtime import Runtime
@@ -278,3 +279,22 @@ def test_quotients_of_codes_are_those_of_the_kernel(
     inputs = {"a": (kind, [256, 1], grid(0.3, 5)), "b": (kind, [1, 255], grid(0.07, int(limits.min)))}
     source = single("DIV", inputs, [(kind, [256, 255], grid(0.21, 9))])
     equal(source, [every.reshape(-1, 1), every[1:].reshape(1, -1)], interpreter)
+
+
+@pytest.mark.parametrize("operator", ["REDUCE_MAX", "CONCATENATION"])
+def test_codes_whose_axes_are_joined_stay_on_their_grid(
+    operator: str, interpreter: Interpreter, single: Callable[..., bytes]
+) -> None:
+    extents, known = [1, 2, 3, 2, 2, 3, 3], grid(0.05, 3)
+    x = np.random.default_rng(0).integers(-100, 100, extents).astype(np.int8)
+    operands: dict[str, Any] = {"x": ("INT8", extents, known)}
+    if operator == "CONCATENATION":
+        operands["z"], y, options = operands["x"], [1, 2, 3, 2, 4, 3, 3], {"axis": 4}
+    else:
+        operands["axes"], y, options = (np.array([3, 5], np.int32),), [1, 2, 3, 1, 2, 1, 3], {"keep_dims": True}
+    source = single(operator, operands, [("INT8", y, known)], **options)
+    made = nnrewrite.rewrite(source, to="tflite").encoded
+    feeds = [[x, x] if operator == "CONCATENATION" else [x]]
+    assert isinstance(made, Encoded)
+    expected = interpreter.run(source, feeds, Kernels.REFERENCE)
+    np.testing.assert_array_equal(interpreter.run(made.encode(), feeds)[0][0], expected[0][0])

@@ -819,6 +819,15 @@ def test_axes_beyond_those_that_the_delegate_takes_are_joined(
     agree(make([node], {"x": x}, results, constants, free=free), {"x": x}, interpreter)
 
 
+def test_free_extents_of_two_names_along_many_axes_may_differ(interpreter: Interpreter) -> None:
+    a, b = draw(3, 2, 1, 2, 3, 4), draw(1, 2, 1, 2, 4, 5)
+    model = make([helper.make_node("MatMul", ["a", "b"], ["y"])], {"a": a, "b": b}, ["y"], free=True)
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "m"
+    del model.graph.value_info[:], model.graph.output[0].type.tensor_type.shape.dim[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    agree(model, {"a": a, "b": b}, interpreter)
+
+
 def test_products_of_matrices_along_many_axes_run_in_all_kernels(interpreter: Interpreter) -> None:
     a, b = draw(1, 2, 1, 2, 3, 4), draw(1, 2, 1, 2, 4, 5)
     model = make([helper.make_node("MatMul", ["a", "b"], ["y"])], {"a": a, "b": b}, ["y"])

@@ -102,3 +102,51 @@ def test_inputs_and_outputs_that_are_codes_become_numbers() -> None:
     kinds = {value.type.tensor_type.elem_type for value in (*found.graph.input, *found.graph.output)}
     assert kinds == {onnx.TensorProto.FLOAT}
     assert compare_models(model, found.SerializeToString()).passed
+
+
+def test_one_axis_may_be_counted_from_either_end() -> None:
+    body = "q = QuantizeLinear<axis = 1>(x, each, none) y = DequantizeLinear<axis = -1>(q, each, none)"
+    assert not {"QuantizeLinear", "DequantizeLinear"} & set(count(make(body, "float[2,3] x")))
+
+
+def test_joined_codes_that_become_numbers_of_another_type_than_their_scale_stay() -> None:
+    body = "q = QuantizeLinear(x, s, m) c = Concat<axis = 1>(q, q) y = DequantizeLinear<output_dtype = 10>(c, s, m)"
+    model = make(body, output="float16[2,8] y").replace(b"\x10\x15", b"\x10\x17")
+    [output] = read(model).graph.output
+    assert output.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16
+
+
+def test_places_of_the_largest_codes_stay_beside_the_largest_numbers() -> None:
+    body = "q = QuantizeLinear(x, s, m) p, at = MaxPool<kernel_shape = [2]>(q) y = DequantizeLinear(p, s, m)"
+    model = make(body, "float[1,2,4] x", "float[1,2,3] y, int64[1,2,3] at")
+    assert compare_models(model, read(model).SerializeToString()).passed
+
+
+@pytest.mark.parametrize(
+    ("moved", "output"),
+    [
+        ("Split<axis = 1, num_outputs = 2>(q)", "float[1,2,2,4] y"),
+        ("Expand(q, twice)", "float[2,4,2,4] y"),
+        ("DepthToSpace<blocksize = 2>(q)", "float[1,1,4,8] y"),
+        ('Resize<mode = "nearest">(q, , larger)', "float[1,4,4,8] y"),
+        ("Pad(q, around, n)", "float[1,4,4,4] y"),
+        ("Pad(q, around)", "float[1,4,4,4] y"),
+    ],
+)
+def test_codes_that_are_moved_between_kernels_of_codes_are_numbers(moved: str, output: str) -> None:
+    """As models whose operators take codes have them, where no Dequantize and Quantize stand around each."""
+    results = "u, rest" if moved.startswith("Split") else "u"
+    model = onnx.load_model_from_string(
+        make(
+            f"q = QuantizeLinear(x, s, n) {results} = {moved} d = DequantizeLinear(u, s, n) y = Relu(d)",
+            "float[1,4,2,4] x",
+            output,
+        )
+    )
+    extents = {"twice": np.array([2, 4, 2, 4]), "around": np.array([0, 0, 1, 0, 0, 0, 1, 0])}
+    extents["larger"] = np.array([1, 1, 2, 2], np.float32)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(one, name) for name, one in extents.items())
+    source = bytes(model.SerializeToString())
+    found = read(source)
+    assert not {"QuantizeLinear", "DequantizeLinear"} & {node.op_type for node in found.graph.node}
+    assert compare_models(source, found.SerializeToString()).passed

@@ -282,3 +282,12 @@ def test_extents_are_divided_and_cut_off_as_what_is_never_negative(
     operators = [node.op_type for node in nnrewrite.convert(source).graph.node]
     assert operators.count("Div") == 1
     assert not {"Mod", "Less", "Equal", "Where"} & {*operators}
+
+
+def test_an_extent_behind_no_others_is_divided(interpreter: Interpreter, catalogue: Catalogue) -> None:
+    """As extents of outer axes are put before the others by what serves any number of them."""
+    b = Block(value("x", "FLOAT", [None]))
+    (x,) = b.inputs
+    extents = b.op("CONCATENATION", [b.constant([]), b.op("SHAPE", [x], [1], "INT32", out_type="INT32")], [1], "INT32")
+    frames = b.op("FLOOR_DIV", [extents, b.constant(4)], [1], "INT32")
+    agree(interpreter, write(ir.Model(b.graph([frames], "main"), ir_version=10), catalogue), np.zeros(11, np.float32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,7 +12,7 @@ from nnrewrite.verify.judgement import SENSITIVE
 from nnrewrite.verify.perturbation import perturb_inputs, perturb_model
 from nnrewrite.verify.verification import compare_models
 from nnrewrite.verify.verification_table import summarize
-from onnx import numpy_helper, parser
+from onnx import helper, numpy_helper, parser
 
 WEIGHTS = np.full(16, 2.0**20, np.float32)
 
@@ -129,3 +130,25 @@ def test_scales_beside_codes_that_a_kernel_rounds_for_are_off_by_more() -> None:
         " { y = com.microsoft.DynamicQuantizeMatMul(x, w, s, z) }"
     )
     assert 1e-2 < abs(float(stored[changed.node[0].input[2]]) / 0.5 - 1) < 2e-2
+
+
+def test_scales_beside_numbers_that_no_kernel_rounds_are_off_by_a_small_part_of_a_step() -> None:
+    """As those of MatMulNBits, whose weights alone are codes: a scale that is wrong by a hundredth is a difference."""
+    draw = np.random.default_rng(0)
+    scales = draw.uniform(0.05, 0.1, 4).astype(np.float32)
+    constants = {"w": draw.integers(0, 255, (4, 1, 16), np.uint8), "s": scales, "z": np.full((4, 1), 136, np.uint8)}
+
+    def write(constants: dict[str, np.ndarray[Any, Any]]) -> bytes:
+        node = helper.make_node(
+            "MatMulNBits", ["x", *constants], ["y"], domain="com.microsoft", K=32, N=4, bits=4, block_size=32
+        )
+        x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 32])
+        y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, 4])
+        stored = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        graph = helper.make_graph([node], "g", [x], [y], stored)
+        return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
+
+    other = {**constants, "s": scales * np.array([1.01, 1, 1, 1], np.float32)}
+    assert compare_models(write(constants), write(constants)).passed
+    assert not compare_models(write(constants), write(other)).passed

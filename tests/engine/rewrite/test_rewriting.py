@@ -175,6 +175,14 @@ def test_all_results_of_an_operator_are_replaced(rewrite: Rewrite) -> None:
     assert [output.name for output in graph.outputs] == ["a", "b"]
 
 
+def test_a_result_that_nobody_reads_beside_one_that_is_read_keeps_a_name(rewrite: Rewrite) -> None:
+    rule = "rule r stage simplify { y = MaxPool(x) {kernel_shape: _} => y = Neg(x) }"
+    body = "{ y, at = MaxPool<kernel_shape = [1]>(x) }"
+    found = rewrite(rule, f"(float[1, 2, 3] x) => (float[1, 2, 3] y, int64[1, 2, 3] at) {body}")
+    [pool] = [node for node in found if node.op_type == "MaxPool"]
+    assert pool.outputs[0].name and not pool.outputs[0].uses()
+
+
 def test_a_constant_denotes_its_elements(rewrite: Rewrite) -> None:
     rule = """rule r stage simplify {
       y = Reshape(x, const to)
