@@ -160,6 +160,7 @@ def test_operators_targets_and_nodes_are_objects(folder: Path, call: Callable[..
     assert {one["file"] for one in call("ops", "--target", "portable")["results"]} == {
         "portable/permutations.rules",
         "portable/products.rules",
+        "portable/quantization.rules",
     }
     call("net.tflite")
     (node,) = call("explain", "net.onnx")["results"]
