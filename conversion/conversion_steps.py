@@ -66,7 +66,7 @@ def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) 
         advice = f"the program's own rules go below it by {words}" if (words := _advise(read, writer, options)) else ""
         said = f"the rules of {', '.join(options.rules)} do not read models"
         raise CallError(f"{said}: {advice}" if advice else said)
-    route = _list_route(read, writer, options)
+    route, back = _list_route(read, writer, options), False
     if own and (made := read_pair(route[-1][0])) is not None and made[1] != dialect:
         advice = f": the program's own rules go below by {words}" if (words := _advise(read, writer, options)) else ""
         said = f"the rules of {', '.join(options.rules)} write {made[1]} models, and {writer.name} is to be written"
@@ -76,6 +76,8 @@ def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) 
         made_real = options.float and dialect != read.dialect and _has_quantizing_operators(only)
         if made_real or (resized and not _can_resize(only)):
             route = [*route, *find_route(dialect, dialect)]
+        elif _is_brought_back(only, read, writer):
+            route, back = [*route, *route], True
     check_options(options, read, writer, route)
     planned = [RouteStep(names) for names in route] if options.alone else add_prerequisites(route)
     routes = _add_asked([one.names for one in planned], options)
@@ -85,12 +87,23 @@ def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) 
     ]
     # What a target says of the opset is of the model that is written, not of what a further step reads.
     steps = [*(step.replace(opset=options.opset) for step in steps[:-1]), steps[-1]]
+    if back:
+        steps = [*(step.replace(opset=None) for step in steps[:-1]), steps[-1].replace(float=False, float_io=False)]
     if options.skip or options.only:
         known = {name for step in steps for name in prepare(step.stacked, None).pack.contents.list_names()}
         for name in (*options.skip, *options.only):
             if name not in known:
                 raise CallError(f"there is no rule {name}{suggest_nearest(name, known)}")
     return steps if len(steps) == 1 else _match_opsets(steps)
+
+
+def _is_brought_back(options: Options, read: readers.Reader, writer: writers.Writer) -> bool:
+    """Whether a model stays in its format and is to be written in an opset before those of the rules that make it one
+    of real numbers: a further step brings it there."""
+    if not (options.float and options.opset and read.dialect == writer.dialect == _USUAL[1]):
+        return False
+    least, last = (prepare(one.stacked, None).pack.opsets[0] for one in (options, options.replace(float=False)))
+    return last <= options.opset < least
 
 
 def _has_own_rules(read: readers.Reader, writer: writers.Writer, options: Options) -> bool:

@@ -187,7 +187,8 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
         constants={name: (given[name], left[name]) for name in sorted(given | left)},
     )
     dialect = prepared.rules.target
-    kept = subject.model if len(steps) == 1 and prepared.rules.source is dialect else None
+    stays = prepared.rules.source is dialect and len({read_pair(step.rules[0]) for step in steps}) == 1
+    kept = subject.model if stays else None
     numbers = {NUMBERS: REAL} if settled.float else {}
     metadata = {
         **_list_layouts(report),
@@ -197,7 +198,9 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     }
     added = [name for name in module.state.values() if name not in subject.outputs]
     names = [name for name in (*subject.outputs, *added) if name not in module.kept]
-    output = writers.Output(graph, names, dialect, prepared.opset, numbers if kept else metadata, kept)
+    if kept:  # the file's own metadata stays
+        metadata = {**numbers, **(_list_layouts(report) if report.layouts else {})}
+    output = writers.Output(graph, names, dialect, prepared.opset, metadata, kept)
     read = None if isinstance(source, bytes) else Path(source).absolute()
     return Conversion(writer.encode(output), report, graph, steps[-1], read)
 

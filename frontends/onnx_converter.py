@@ -14,6 +14,10 @@ from .onnx_graphs import OVERRIDABLE, fix_defaults
 
 #: the attributes by which operators said, before opset 7, along which axis their second operand is repeated
 _REPEATED, _AXIS = "broadcast", "axis"
+#: what the first opset has besides, of operands that a runtime might write to
+_CONSUMED = "consumed_inputs"
+#: the domain in which nodes wait that are what they are in later opsets: the converter knows no way for some of them
+_DONE = "nnrewrite.done"
 _FAILURES = (
     version_converter.ConvertError,
     onnx.shape_inference.InferenceError,
@@ -41,10 +45,17 @@ def convert(model: onnx.ModelProto, opset: int, dialect: Dialect) -> onnx.ModelP
         for extent in value.type.tensor_type.shape.dim:
             extent.dim_value = extent.dim_value or 1  # the converter takes none that is free
     try:
-        _write_axes(fixed.graph, _infer_ranks(fixed), dialect.find_role("extend").name)
+        _write_axes(fixed, _infer_ranks(fixed), dialect)
+        fixed.opset_import.add(domain=_DONE, version=1)
         made = version_converter.convert_version(fixed, opset)
     except _FAILURES as error:
         raise ConversionError(f"{error}") from error
+    for node in made.graph.node:
+        if node.domain == _DONE:
+            node.domain = ""
+    kept = [one for one in made.opset_import if one.domain != _DONE]
+    del made.opset_import[:]
+    made.opset_import.extend(kept)
     types = {value.name: value.type for value in (*model.graph.input, *model.graph.output)}
     for value in (*made.graph.input, *made.graph.output):
         value.type.CopyFrom(types[value.name])
@@ -61,28 +72,36 @@ def _infer_ranks(model: onnx.ModelProto) -> Mapping[str, int]:
     return ranks | {tensor.name: len(tensor.dims) for tensor in graph.initializer}
 
 
-def _write_axes(graph: onnx.GraphProto, ranks: Mapping[str, int], extend: str) -> None:
+def _write_axes(model: onnx.ModelProto, ranks: Mapping[str, int], dialect: Dialect) -> None:
     """Give what is repeated along other axes than the last all of its axes, as later opsets have them; what is not
-    constant by the operator `extend`.
+    constant by the operator that adds axes. Nodes that said so are done.
 
     The converter does so itself for constants, with as many axes behind as the first operand has more, whatever the
     axis is.
     """
+    graph, opset = model.graph, max(one.version for one in model.opset_import if not one.domain)
+    extend = dialect.find_role("extend").name
     constants = {tensor.name: tensor for tensor in graph.initializer}
     constants |= {
         node.output[0]: one.t for node in graph.node if not node.input for one in node.attribute if one.t.dims
     }
     for place, node in reversed([*enumerate(graph.node)]):
         given = {one.name: one.i for one in node.attribute if one.type == onnx.AttributeProto.INT}
-        if not given.get(_REPEATED) or _AXIS not in given:
+        axis = _find_axis(node, given, ranks, dialect)
+        if _is_repeated(node, opset):
+            kept = [one for one in node.attribute if one.name not in (_REPEATED, _AXIS, _CONSUMED)]
+            del node.attribute[:]
+            node.attribute.extend(kept)
+            node.domain = _DONE
+        if axis is None:
             continue
         first, second = node.input
         rank, constant = ranks.get(first), constants.get(second)
         own = ranks.get(second) if constant is None else len(constant.dims)
         if rank is None or own is None:
-            what = f"operand {second} of {node.name or node.op_type} is repeated along axis {given[_AXIS]}"
+            what = f"operand {second} of {node.name or node.op_type} is repeated along axis {axis}"
             raise ValueError(f"{what}, and nothing says along how many axes")
-        more = rank - given[_AXIS] % rank - own
+        more = rank - axis % rank - own
         if constant is not None:
             wide = graph.initializer.add()
             wide.CopyFrom(constant)
@@ -92,6 +111,24 @@ def _write_axes(graph: onnx.GraphProto, ranks: Mapping[str, int], extend: str) -
             node.input[1] = f"{node.output[0]}/{second}"
             view = onnx.helper.make_node(extend, [second], [node.input[1]], axes=[*range(own, own + more)])
             graph.node.insert(place, view)
-        kept = [one for one in node.attribute if one.name not in (_REPEATED, _AXIS)]
-        del node.attribute[:]
-        node.attribute.extend(kept)
+
+
+def _is_repeated(node: onnx.NodeProto, opset: int) -> bool:
+    """Whether a node is of an operator that says whether its second operand is repeated."""
+    try:
+        return not node.domain and _REPEATED in onnx.defs.get_schema(node.op_type, opset).attributes
+    except onnx.defs.SchemaError:
+        return False
+
+
+def _find_axis(
+    node: onnx.NodeProto, given: Mapping[str, int], ranks: Mapping[str, int], dialect: Dialect
+) -> int | None:
+    """The axis from which on the second operand of a node is repeated; none where it is along the last ones."""
+    if given.get(_REPEATED):
+        return given.get(_AXIS)
+    spec = dialect.operators.get(node.op_type)
+    axis = None if spec is None or node.domain else spec.facts.once_along
+    if axis is None or len(node.input) < 2 or ranks.get(node.input[1]) != 1 or ranks.get(node.input[0], 0) <= axis:
+        return None
+    return axis

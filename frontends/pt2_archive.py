@@ -27,6 +27,8 @@ _RATIO, _ALLOWANCE = 256, 1 << 26
 _SPREAD = 1 << 28
 #: what numpy can hold
 _RANK, _ELEMENTS = 64, 1 << 58
+#: how to export what tensors of other classes hold
+_PLAIN = "torchao.utils.unwrap_tensor_subclass(model) before the export makes plain tensors of it"
 #: what tells the header of a member
 _HEADER = b"PK\x03\x04"
 #: all that the standard library raises on bytes that are no archive
@@ -139,7 +141,9 @@ class Archive:
         if record is None:
             raise self.make_error(f"malformed: {quote_name(table)} has no {quote_name(key)}")
         if record["use_pickle"]:
-            raise self.make_error(f"{quote_name(key)} is pickled, as no plain tensor is: it is not run to be read")
+            raise self.make_error(
+                f"{quote_name(key)} is pickled, as no plain tensor is, and not run to be read: {_PLAIN}"
+            )
         meta, path = record["tensor_meta"], f"data/{folder}/{record['path_name']}"
         shape = tuple(extent["as_int"] for extent in meta["sizes"])
         strides = tuple(stride["as_int"] for stride in meta["strides"])

@@ -60,6 +60,7 @@ class OperatorFacts:
         Mapping[int, str],
         "Opsets up to which it meant something else, each with the name that rules have for what it was",
     ] = field(default_factory=dict)
+    once_along: Annotated[int | None, "The axis that a second operand of one axis had before opset 7"] = None
     called: Annotated[str | None, "Its name in files, where rules have another, as another domain has it"] = None
     names_variable: Annotated[
         str | None,

@@ -213,3 +213,36 @@ def test_operands_that_were_repeated_along_an_axis_have_all_axes(shape: tuple[in
         None, {"x": x, "b": b}
     )
     np.testing.assert_array_equal(found, x + b.reshape(*[1] * axis, *shape, *[1] * (3 - axis - len(shape))))
+
+
+@pytest.mark.parametrize("opset", [1, 6])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 3, 3), (2, 3)])
+def test_slopes_stood_for_channels_before_operands_were_lined_up_by_their_last_axes(
+    shape: tuple[int, ...], opset: int
+) -> None:
+    slope, x = np.float32([0.5, -2, 0.25]), np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    extents = ", ".join(map(str, shape))
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 3, opset_import: ["": {opset}]>
+        net (float[{extents}] x) => (float[{extents}] y) <float[3] s = {{0.5, -2.0, 0.25}}> {{ y = PRelu(x, s) }}"""
+    )
+    adapted = convert(model.SerializeToString()).SerializeToString()
+    [found] = onnxruntime.InferenceSession(adapted).run(None, {"x": x})
+    np.testing.assert_array_equal(found, np.where(x < 0, x * slope.reshape(3, *[1] * (len(shape) - 2)), x))
+
+
+@pytest.mark.parametrize(
+    ("operator", "of"), [("Less", "float"), ("Greater", "float"), ("Equal", "int32"), ("Xor", "bool")]
+)
+@pytest.mark.parametrize("axis", ["", ", axis = 1"])
+def test_operators_that_the_converter_of_onnx_leaves_out_are_repeated_too(operator: str, of: str, axis: str) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 3, opset_import: ["": 6]>
+        net ({of}[2, 3, 3] x, {of}[3] b) => (bool[2, 3, 3] y) {{ y = {operator}<broadcast = 1{axis}>(x, b) }}"""
+    )
+    kind = {"float": np.float32, "int32": np.int32, "bool": np.bool_}[of]
+    x, b = (np.random.default_rng(0).integers(0, 2, shape).astype(kind) for shape in ((2, 3, 3), (3,)))
+    adapted = convert(model.SerializeToString()).SerializeToString()
+    [found] = onnxruntime.InferenceSession(adapted).run(None, {"x": x, "b": b})
+    meant = {"Less": np.less, "Greater": np.greater, "Equal": np.equal, "Xor": np.logical_xor}[operator]
+    np.testing.assert_array_equal(found, meant(x, b[:, None] if axis else b))

@@ -502,3 +502,21 @@ def test_parts_of_free_extents_are_torchs(name: str) -> None:
     found = compare_models(program, nnrewrite.convert(program).SerializeToString())
     # the last of three chunks has another size as the others have, which other sizes may not have
     assert found.passed and found.samples == (1 if name == "chunks" else 2)
+
+
+@pytest.mark.parametrize("to", ["onnx", "tflite"])
+def test_weights_that_are_bytes_until_they_are_multiplied_stay_bytes(to: str, tmp_path: Path) -> None:
+    class Layer(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.codes = torch.nn.Parameter(torch.randint(-128, 127, (96, 64), dtype=torch.int8), requires_grad=False)
+            self.scale = torch.nn.Parameter(torch.rand(96, 1) / 100)
+
+        def forward(self, x: Any) -> Any:
+            return torch.mm(x, self.codes.t().to(torch.float32)) * self.scale.to(torch.float32).flatten()
+
+    torch.export.save(torch.export.export(Layer().eval(), (torch.randn(3, 64),)), tmp_path / "layer.pt2")
+    made = tmp_path / f"layer.{to}"
+    nnrewrite.rewrite(tmp_path / "layer.pt2", to=to).save(made)
+    assert made.stat().st_size < 2 * 96 * 64
+    assert compare_models(tmp_path / "layer.pt2", made).passed

@@ -47,6 +47,17 @@ def test_weights_are_the_numbers_of_their_codes_and_grids_cut_off_at_their_ends(
     np.testing.assert_allclose(ends, [-2.56, 0.0, 2.54, 2.55], rtol=1e-6)
 
 
+@pytest.mark.parametrize("opset", [13, 17, 20])
+def test_models_of_real_numbers_are_written_in_opsets_before_those_of_the_rules_that_make_them(opset: int) -> None:
+    model = onnx.load_from_string(make(LAYER))
+    model.metadata_props.add(key="author", value="somebody")
+    found = nnrewrite.convert(model.SerializeToString(), to="onnx", float=True, opset=opset)
+    assert [one.version for one in found.opset_import if not one.domain] == [opset]
+    assert Counter(node.op_type for node in found.graph.node) == {"Clip": 2, "MatMul": 1}
+    assert ("author", "somebody") in [(one.key, one.value) for one in found.metadata_props]
+    assert compare_models(model.SerializeToString(), found.SerializeToString()).passed
+
+
 def test_what_rounding_to_codes_changes_is_no_difference() -> None:
     assert compare_models(make(LAYER), read(make(LAYER)).SerializeToString()).passed
     lite = nnrewrite.rewrite(make(LAYER), to="tflite", float=True).encoded

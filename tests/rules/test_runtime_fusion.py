@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nnrewrite
+import numpy as np
 import onnx
 import onnxruntime
 import pytest
@@ -24,6 +25,18 @@ LAYERS = {
     "a convolution": "y = Conv(u, w)",
     "a product": "y = MatMul(u, k)",
     "a transposed convolution": "y = ConvTranspose(u, w)",
+}
+#: inputs that are codes, and inputs that are put on a grid
+SIGNED = {
+    "bytes": ("int8[1, 2, 4, 4] x", "d = DequantizeLinear(x, s, z)"),
+    "codes": ("float[1, 2, 4, 4] x", "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z)"),
+}
+MOVES = {
+    "transposed": "m = Transpose <perm = [0, 3, 1, 2]> (d)",
+    "reshaped": "m = Reshape(d, k)",
+    "pooled": "m = MaxPool <kernel_shape = [2, 2]> (d)",
+    "cut": "m = Slice(d, a, e)",
+    "with an axis more": "m = Unsqueeze(d, a)",
 }
 
 
@@ -103,3 +116,26 @@ def list_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
         for attribute in node.attribute:
             for inner in [attribute.g, *attribute.graphs]:
                 yield from list_nodes(inner)
+
+
+@pytest.mark.parametrize("target", [None, "onnxruntime"])
+@pytest.mark.parametrize("last", ["y = Exp(m)", "y = Identity(m)"], ids=["read", "yielded"])
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("kind", SIGNED)
+def test_signed_codes_that_are_moved_before_they_are_computed_with_are_loaded_at_later_opsets(
+    kind: str, move: str, last: str, target: str | None
+) -> None:
+    taken, first = SIGNED[kind]
+    constants = "float s = {0.5}, int8 z = {3}, int64[4] k = {1, 8, 2, 2}, int64[1] a = {0}, int64[1] e = {1}"
+    text = f"""<ir_version: 8, opset_import: ["": 13]> net ({taken}) => (float[] y) <{constants}>
+        {{ {first} {MOVES[move]} {last} }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    made = nnrewrite.convert(model.SerializeToString(), target=target, opset=21)
+    numbers = np.random.default_rng(0).integers(-100, 100, (1, 2, 4, 4))
+    x = numbers.astype(np.int8 if kind == "bytes" else np.float32)
+    want, found = (
+        onnxruntime.InferenceSession(one.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        for one in (model, made)
+    )
+    np.testing.assert_array_equal(found[0], want[0])

@@ -78,6 +78,17 @@ def test_verification_feeds_and_reads_each_layout(pool: bytes, layout: str) -> N
     assert compare_models(pool, nnrewrite.convert(pool, layout=layout).SerializeToString()).passed
 
 
+def test_layouts_of_onnx_models_are_recorded_beside_what_the_file_says(pool: bytes, tmp_path: Path) -> None:
+    model = nnrewrite.convert(pool)
+    model.metadata_props.add(key="author", value="somebody")
+    name = model.graph.input[0].name
+    nnrewrite.rewrite(model.SerializeToString(), to="onnx", layout=f"{name}=NHWC:NCHW").save(tmp_path / "made.onnx")
+    assert compare_models(model.SerializeToString(), tmp_path / "made.onnx").passed
+    said = {entry.key: entry.value for entry in onnx.load(tmp_path / "made.onnx").metadata_props}
+    assert said["author"] == "somebody"
+    assert said[f"nnrewrite.layout.{name}"] == "NHWC:NCHW"
+
+
 def test_a_single_tensor_gets_a_layout_without_any_convolution(unary: bytes) -> None:
     model = nnrewrite.convert(unary, layout="x=NHWC:NCHW")
     assert interface(model) == [[1, 3, 5, 6], [1, 5, 6, 3]]
