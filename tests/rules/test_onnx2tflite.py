@@ -831,6 +831,24 @@ def test_more_axes_than_the_kernel_takes_are_padded_some_at_a_time(
     agree(make([node], {"x": x}, ["y"], constants, free=free), {"x": x}, interpreter)
 
 
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+@pytest.mark.parametrize("operator", ["ScatterElements", "ScatterND"])
+@pytest.mark.parametrize("reduction", ["max", "min", "mul"])
+def test_what_is_put_to_one_place_is_joined_in_any_number(
+    reduction: str, operator: str, kind: type[np.number[Any]], free: bool, interpreter: Interpreter
+) -> None:
+    """As graph networks take the greatest of what neighbours send."""
+    random = np.random.default_rng(0)
+    x, u = (random.integers(-2, 3, shape).astype(kind) for shape in ([20, 3, 4], [60, 3, 4]))
+    i = random.integers(-5, 20, [60, 3, 4] if operator == "ScatterElements" else [60, 1])
+    if kind is np.float32:
+        x[:10] = -np.inf if reduction == "max" else np.inf if reduction == "min" else 1.5
+    node = helper.make_node(operator, ["x", "i", "u"], ["y"], reduction=reduction)
+    feeds = {"x": x, "i": i, "u": u}
+    agree(make([node], feeds, ["y"], free=free), feeds, interpreter)
+
+
 @pytest.mark.parametrize("other", [[3, 1, 5], [1], [], [1, 1, 5]])
 @pytest.mark.parametrize("operator", ["BitwiseAnd", "BitwiseOr", "BitwiseXor"])
 def test_bits_of_integers_of_64_are_those_of_their_words(
