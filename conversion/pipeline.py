@@ -53,6 +53,7 @@ from .report import (
     Report,
     count_bytes,
     count_elements,
+    count_unwritten,
     format_bounds,
     format_contradictions,
     format_lack,
@@ -182,7 +183,7 @@ def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Convers
     assert prepared is not None and module is not None
     left = count_bytes([graph, *graph.subgraphs()])
     report = replace(
-        _report(subject, prepared, before, module, f"{interface}", steps[-1]),
+        _report(subject, prepared, before, module, f"{interface}", steps[-1], writer.folder),
         opset_reason=reason or held,
         constants={name: (given[name], left[name]) for name in sorted(given | left)},
     )
@@ -255,8 +256,10 @@ def _report(
     module: Module,
     layout: str,
     options: Options,
+    code: bool,
 ) -> Report:
     graph, dialect, signature = subject.graph, prepared.rules.target, subject.signature
+    told = {**module.outcome.told, **(count_unwritten(graph, dialect) if code else {})}
     permute = dialect.find_role("permute").name
     moves = [node for node in graph if node.op_type == permute and node.domain == dialect.domain]
     sizes = [count_elements(node.outputs[0]) for node in moves]
@@ -274,12 +277,12 @@ def _report(
         remarks=(
             *format_contradictions(module.outcome.remarks),
             *format_bounds(module.outcome.bounded),
-            *format_remarks(module.outcome.told),
+            *format_remarks(told),
             *signatures.list_remarks(subject.model, signature),
         ),
         signature=signature.key if signature is not None and signature.subgraph else None,
         inexact=dict(module.real) if options.exact else {},
         runtime=options.runtime,
-        told=dict(module.outcome.told),
+        told=told,
         for_speed=Counter(speeding[place] for place in places if place in speeding),
     )

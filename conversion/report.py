@@ -10,7 +10,9 @@ import onnx_ir as ir
 
 from ..engine.base.errors import Refusal, format_count
 from ..engine.base.startup import dataclass, field
+from ..engine.dialects.operators import Dialect
 from ..engine.passes.layout import SOURCE
+from ..engine.rewrite.traversal import walk_nodes
 from .options import PORTABLE
 
 #: element types whose names in ONNX do not say how many bits they have
@@ -28,8 +30,8 @@ class Report:
     model was converted for, `for_speed` counts, by rule, the permutations left that its rules put in on purpose.
     `opset` is None where the format that is written has none; `opset_reason` says why it is not the one that the rules
     aim at, where nobody asked for another. `constants` has the bytes of constants by element type, in the source and in
-    the result. `told` counts the nodes of the result that rules of the target remark upon, by what they say; it stands
-    among the `remarks` as well.
+    the result. `told` counts the nodes of the result that rules of the target remark upon, in code also those that
+    are to be written by hand, by what is said of them; it stands among the `remarks` as well.
     """
 
     source_operators: Mapping[str, int]
@@ -59,6 +61,12 @@ def count_bytes(graphs: Iterable[ir.Graph]) -> Counter[str]:
                 dtype = value.const_value.dtype
                 sizes[_NAMES.get(dtype, dtype.name.lower())] += value.const_value.nbytes
     return sizes
+
+
+def count_unwritten(graph: ir.Graph, dialect: Dialect) -> Counter[str]:
+    """The nodes that no rule took, for which code has methods to be filled in, by what a remark says of them."""
+    names = (node.op_type for node in walk_nodes(graph) if node.domain != dialect.domain)
+    return Counter(f"there is no code for {name}, and a method that raises stands in its place" for name in names)
 
 
 def format_lack(refusal: Refusal) -> str:

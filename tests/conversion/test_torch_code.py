@@ -247,6 +247,15 @@ CROPPED = """(float[4,5,6] x) => (float[3,4,8] y)
   y = Pad(inner, both, half)
 }"""
 
+CUT_BY_FOUND_PLACES = """(float[5,4] x, float[3] v) => (float[N,4] y)
+  <int64[1] one = {1}, int64[3] from = {0, 1, -2}, int64[3] to = {2, 9, 4}> {
+  place = ArgMax(v)
+  next = Add(place, one)
+  starts = Slice(from, place, next)
+  ends = Slice(to, place, next)
+  y = Slice(x, starts, ends)
+}"""
+
 OPSETS = [oh.make_opsetid("", 21), oh.make_opsetid("com.microsoft", 1), oh.make_opsetid("ai.onnx.ml", 3)]
 
 CASES: dict[str, Case] = {
@@ -254,6 +263,7 @@ CASES: dict[str, Case] = {
     "rows_resized": parse_case(LINES),
     "volumes_resized": parse_case(VOLUMES),
     "cropped": parse_case(CROPPED),
+    "cut_by_found_places": parse_case(CUT_BY_FOUND_PLACES),
     "samples_of_samples": one("GatherND", [2, 2, 3], whole("i", [[[2], [0]], [[1], [-1]]]), batch_dims=2),
     "magnitudes_of_frames": (
         [
@@ -694,9 +704,12 @@ def test_no_text_of_a_model_becomes_code(text: str, to: str, tmp_path: Path) -> 
 
 def test_an_operator_of_tensorflow_lite_without_a_rule_is_a_method_to_be_filled_in(single: Any) -> None:
     source = single("Unheard", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])], alpha=0.5)
-    encoded = pipeline.rewrite(source, to="torch").encoded
+    conversion = pipeline.rewrite(source, to="torch")
+    encoded = conversion.encoded
     assert isinstance(encoded, Encoded)
     assert encoded.program.placeholders == ["Unheard"]
+    said = "there is no code for Unheard, and a method that raises stands in its place"
+    assert conversion.report.told == {said: 1}
     text = encoded.program.text
     assert "# Unheard(f32[2]) -> f32[2]\n        # alpha: 0.5\n" in text
     assert 'raise NotImplementedError("Unheard is to be written")' in text

@@ -828,6 +828,56 @@ def test_free_extents_of_two_names_along_many_axes_may_differ(interpreter: Inter
     agree(model, {"a": a, "b": b}, interpreter)
 
 
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("behind", [[1] * 7, [0, 0, 0, 0, 0, 1, 2], [0, 2, 0, 0, 1, 0, 0]])
+@pytest.mark.parametrize("mode", ["constant", "reflect"])
+def test_more_axes_than_the_kernel_takes_are_padded_some_at_a_time(
+    mode: str, behind: list[int], free: bool, interpreter: Interpreter
+) -> None:
+    x = draw(2, 3, 2, 2, 2, 3, 3)
+    node = helper.make_node("Pad", ["x", "pads", *(["by"] if mode == "constant" else [])], ["y"], mode=mode)
+    constants = {"pads": np.int64([0, 0, 0, 0, 0, 1, 0, *behind]), "by": np.float32(1.5)}
+    agree(make([node], {"x": x}, ["y"], constants, free=free), {"x": x}, interpreter)
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+@pytest.mark.parametrize("operator", ["ScatterElements", "ScatterND"])
+@pytest.mark.parametrize("reduction", ["max", "min", "mul"])
+def test_what_is_put_to_one_place_is_joined_in_any_number(
+    reduction: str, operator: str, kind: type[np.number[Any]], free: bool, interpreter: Interpreter
+) -> None:
+    """As graph networks take the greatest of what neighbours send."""
+    random = np.random.default_rng(0)
+    x, u = (random.integers(-2, 3, shape).astype(kind) for shape in ([20, 3, 4], [60, 3, 4]))
+    i = random.integers(-5, 20, [60, 3, 4] if operator == "ScatterElements" else [60, 1])
+    if kind is np.float32:
+        x[:10] = -np.inf if reduction == "max" else np.inf if reduction == "min" else 1.5
+    node = helper.make_node(operator, ["x", "i", "u"], ["y"], reduction=reduction)
+    feeds = {"x": x, "i": i, "u": u}
+    agree(make([node], feeds, ["y"], free=free), feeds, interpreter)
+
+
+@pytest.mark.parametrize("other", [[3, 1, 5], [1], [], [1, 1, 5]])
+@pytest.mark.parametrize("operator", ["BitwiseAnd", "BitwiseOr", "BitwiseXor"])
+def test_bits_of_integers_of_64_are_those_of_their_words(
+    operator: str, other: list[int], interpreter: Interpreter
+) -> None:
+    """As tables of features in space are found by products with large primes."""
+    random, ends = np.random.default_rng(0), np.iinfo(np.int64)
+    a, b = (random.integers(ends.min, ends.max, shape) for shape in ([3, 4, 5], other))
+    a[0, 0] = [ends.min, ends.max, -1, 0, 2**32 - 1]
+    agree(make([helper.make_node(operator, ["a", "b"], ["y"])], {"a": a, "b": b}, ["y"]), {"a": a, "b": b}, interpreter)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_the_low_bits_of_an_integer_are_a_remainder(dtype: type[np.signedinteger[Any]]) -> None:
+    for mask in (0, 7, 2**30 - 1):
+        node = helper.make_node("BitwiseAnd", ["a", "mask"], ["y"])
+        model = make([node], {"a": np.array([5, -6], dtype)}, ["y"], {"mask": np.array(mask, dtype)})
+        assert operators(model) == {"FLOOR_MOD"}
+
+
 def test_products_of_matrices_along_many_axes_run_in_all_kernels(interpreter: Interpreter) -> None:
     a, b = draw(1, 2, 1, 2, 3, 4), draw(1, 2, 1, 2, 4, 5)
     model = make([helper.make_node("MatMul", ["a", "b"], ["y"])], {"a": a, "b": b}, ["y"])
