@@ -11,7 +11,10 @@ import onnx
 import onnx.parser
 import pytest
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes"),
+    pytest.mark.slow,  # each runs a command, which is to end by itself
+]
 
 MODEL = '<ir_version: 8, opset_import: ["": 17]> net (float[2] x) => (float[2] y) { y = Erf(x) }'
 

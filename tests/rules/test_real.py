@@ -12,6 +12,8 @@ from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.verify import compare_models
 from onnx import parser
 
+pytestmark = pytest.mark.slow
+
 GRID = "float s = {0.02}, float t = {0.01}, uint8 z = {0}, uint8 m = {128}, int8 n = {0}"
 CODES = ", ".join(f"{code}" for code in range(-60, 60, 10))
 WEIGHTS = f"int8[4,3] w = {{{CODES}}}, float[3] each = {{0.01, 0.02, 0.005}}, int8[3] none = {{0, 0, 0}}"

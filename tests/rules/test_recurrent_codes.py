@@ -11,6 +11,8 @@ from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 
+pytestmark = pytest.mark.slow
+
 SIZE, WIDTH = 48, 40
 
 
