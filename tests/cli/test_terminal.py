@@ -114,6 +114,7 @@ def test_a_pipe_that_is_closed_ends_the_command_in_silence(folder: Path) -> None
 SLOW = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which tests in the background inherit as ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and those that go on without a terminal
 from nnrewrite.conversion import pipeline
 from nnrewrite.cli import dispatch
 from nnrewrite.engine.base.atomic_write import open_replacement
@@ -209,7 +210,9 @@ def test_a_trace_that_nobody_reads_on_ends_without_a_word(tmp_path: Path, single
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_an_interruption_that_comes_as_an_object_goes_is_not_lost(number: signal.Signals, status: int) -> None:
     code = f"""
-import sys, time, os, weakref, click
+import signal, sys, time, os, weakref, click
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which tests in the background inherit as ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and those that go on without a terminal
 from nnrewrite.cli import dispatch
 
 class Thing: pass
