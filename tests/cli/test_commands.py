@@ -70,6 +70,7 @@ def test_a_file_stands_for_the_pack_it_is_in(pack: Path) -> None:
     assert "pack: no mistakes in 1 file: 1 rule, 0 tables, 0 definitions" in result.stdout
 
 
+@pytest.mark.slow
 def test_packs_are_checked_together_as_they_are_laid_over_each_other(pack: Path) -> None:
     result = call("check", "tflite2onnx", "pack")
     assert result.exit_code == 0

@@ -18,6 +18,8 @@ from nnrewrite.frontends import tflite_reader
 from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import Interpreter, Kernels, compare_models
 
+pytestmark = pytest.mark.slow
+
 Single = Callable[..., bytes]
 F32 = "FLOAT32"
 

@@ -56,6 +56,7 @@ def test_rules_that_do_not_lead_to_the_format_are_told_with_those_that_do(
         plan_steps(first, Options(rules=(f"{tmp_path}",), to=to))
 
 
+@pytest.mark.slow
 def test_rules_without_an_opset_in_common_are_told_with_their_ranges(tmp_path: Path) -> None:
     rule = "rule mine stage simplify { y = Sign(Sign(x)) => y = Sign(x) test x: f32[2] }"
     (tmp_path / "a.rules").write_text(f"ruleset mine : onnx -> onnx opset 13..25\n{rule}\n")

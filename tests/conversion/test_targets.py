@@ -119,6 +119,7 @@ def test_what_a_target_changes_is_told_with_its_reasons(pack: Path) -> None:
     assert call("ops", "--target", "portable").stdout.startswith("portable: for no runtime in particular\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [

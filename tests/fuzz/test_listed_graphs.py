@@ -18,6 +18,8 @@ from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.subjects import list_subjects
 from nnrewrite.verify import Interpreter
 
+pytestmark = pytest.mark.slow
+
 RULES = ("tflite2onnx",)
 
 

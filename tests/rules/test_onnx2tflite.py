@@ -158,6 +158,7 @@ def test_pools(operator: str, options: dict[str, Any], interpreter: Interpreter)
     agree(make([helper.make_node(operator, ["x"], ["y"], **options)], {"x": IMAGE}, ["y"]), {"x": IMAGE}, interpreter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("how", ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"])
 @pytest.mark.parametrize("sizes", [[1, 4, 14, 18], [1, 4, 5, 4]])
@@ -381,6 +382,7 @@ UNSIGNED = np.random.default_rng(1).integers(0, 256, (16, 5)).astype(np.uint8)
 EACH = np.array([0.01, 0.02, 0.01, 0.03, 0.01], np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scale", [np.array(0.01, np.float32), np.array(1.0, np.float32), EACH], ids=["one", "1", "each"]
 )
@@ -405,6 +407,7 @@ def test_a_single_row_quantized_by_its_range_is_one_dense_layer() -> None:
     assert all("ROUND" in operators(model, **options) for options in ({"target": "tflm"}, {"hybrid": "real"}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", [1, 2])
 @pytest.mark.parametrize("bias", [False, True], ids=["", "bias"])
 @pytest.mark.parametrize("window", [1, 2, 3])
@@ -828,6 +831,7 @@ def test_free_extents_of_two_names_along_many_axes_may_differ(interpreter: Inter
     agree(model, {"a": a, "b": b}, interpreter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("behind", [[1] * 7, [0, 0, 0, 0, 0, 1, 2], [0, 2, 0, 0, 1, 0, 0]])
 @pytest.mark.parametrize("mode", ["constant", "reflect"])
@@ -840,6 +844,7 @@ def test_more_axes_than_the_kernel_takes_are_padded_some_at_a_time(
     agree(make([node], {"x": x}, ["y"], constants, free=free), {"x": x}, interpreter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("kind", [np.float32, np.int32])
 @pytest.mark.parametrize("operator", ["ScatterElements", "ScatterND"])

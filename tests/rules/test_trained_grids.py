@@ -18,6 +18,8 @@ import pytest
 from nnrewrite import UnsupportedError
 from nnrewrite.verify import Interpreter
 
+pytestmark = pytest.mark.slow
+
 Array = npt.NDArray[Any]
 QONNX, TOOLKIT = "qonnx.custom_op.general", "mct_quantizers"
 LAST, FORMER = "qonnx.custom_op.channels_last", ("onnx.brevitas", "finn.custom_op.general")

@@ -18,6 +18,8 @@ from nnrewrite.verify.runtime import Runtime
 from ..conversion.test_odd import FLOATS, Make
 from .text_models import write_model
 
+pytestmark = pytest.mark.slow
+
 INTEGERS = "INT32"
 
 

@@ -14,6 +14,8 @@ from nnrewrite.verify.verification import compare_models
 from nnrewrite.verify.verification_table import summarize
 from onnx import helper, numpy_helper, parser
 
+pytestmark = pytest.mark.slow
+
 WEIGHTS = np.full(16, 2.0**20, np.float32)
 
 

@@ -392,6 +392,7 @@ def test_models_may_be_files(tmp_path: Path) -> None:
     assert compare_models(tmp_path / "a.tflite", str(tmp_path / "a.onnx")).passed
 
 
+@pytest.mark.slow
 def test_names_of_files_need_not_be_text(tmp_path: Path) -> None:
     source, target = (tmp_path / os.fsdecode(b"\xff" + ending) for ending in (b".tflite", b".onnx"))
     source.write_bytes(tflite("RELU"))
@@ -433,6 +434,7 @@ class Refusing(Interpreter):
         return [[self._change(one, kernels) for one in sample] for sample in samples]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("refused", "passes"), [(Kernels.OPTIMIZED, True), (Kernels.REFERENCE, False)])
 def test_the_spread_is_that_of_the_first_two_sets_of_kernels_that_run(refused: Kernels, passes: bool) -> None:
     def change(array: Array, kernels: Kernels) -> Array:
@@ -443,6 +445,7 @@ def test_the_spread_is_that_of_the_first_two_sets_of_kernels_that_run(refused: K
         assert compare_models(tflite("RELU"), made, interpreter=interpreter).passed is passes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "passes"), [(1e6, True), (1.0, False)])
 def test_what_one_set_of_kernels_runs_may_be_off_as_far_as_its_inputs_make_it(factor: float, passes: bool) -> None:
     def change(array: Array, kernels: Kernels) -> Array:
@@ -472,6 +475,7 @@ def test_inputs_in_another_order_are_a_difference() -> None:
     assert result.differences == ("inputs in another order: x0, x1 became x1, x0",)
 
 
+@pytest.mark.slow
 def test_a_signature_may_name_inputs_the_other_way_round() -> None:
     kind = ("FLOAT32", SHAPE)
     model = make_operator_model(load(), "SUB", {"x": kind, "y": kind}, [kind])

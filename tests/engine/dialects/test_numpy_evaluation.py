@@ -15,6 +15,8 @@ from nnrewrite.engine.dialects.inference import infer
 from nnrewrite.engine.dialects.numpy_evaluation import compute_results
 from nnrewrite.engine.dialects.ops_files import load
 
+pytestmark = pytest.mark.slow
+
 OPSET = 21
 ONNX = load().find_dialect("onnx")
 NUMBERS = ("float32", "float64", "int32", "int64")
