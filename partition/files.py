@@ -52,55 +52,59 @@ def write(
                 )
     former = _list_former(folder)
     with open_folder(folder, MANIFEST) as part:
-        manifest = _write(part, model, files, plans, about, functions, finish, pieces, written)
+        told = _save_pieces(part, model, files, written, finish)
+        write_host(part / f"{HOST}{files.suffix}", model, files, plans, HOST, functions)
+        manifest = _make_manifest(model, files, plans, about, pieces)
+        for step in _list_steps(manifest):
+            step.update(told.get(step["name"], {}))
+        with open_replacement(part / PICTURE) as out:
+            out.write(draw_plan(graph, plans[graph]).encode())
+        with open_replacement(part / MANIFEST) as out:
+            out.write((json.dumps(manifest, indent=2) + "\n").encode())
     for file in former - {*_list_models(manifest)}:
         remove(folder / file)
     return manifest
 
 
-def _write(
+def _save_pieces(
     folder: Path,
     model: ir.Model,
     files: ModelFiles,
-    plans: Mapping[ir.Graph, Plan],
-    about: dict[str, Any],
-    functions: bool,
+    pieces: Sequence[Piece],
     finish: Callable[[Path], Mapping[str, Any]] | None,
-    pieces: Mapping[ir.Graph, Sequence[Piece]],
-    written: Sequence[Piece],
-) -> dict[str, Any]:
-    """Write what has been cut into `pieces`, of which some are files; the manifest."""
-    graph = model.graph
-    plan = plans[graph]
+) -> dict[str, Mapping[str, Any]]:
+    """Write each piece as a model; what `finish` tells of the parts among them, by name."""
     told: dict[str, Mapping[str, Any]] = {}
-    for piece in written:
+    for piece in pieces:
         path = folder / f"{piece.name}{files.suffix}"
         nodes = view_graph(
-            graph.opset_imports, piece.inputs, piece.outputs, piece.step.nodes, piece.constants, piece.name
+            model.graph.opset_imports, piece.inputs, piece.outputs, piece.step.nodes, piece.constants, piece.name
         )
         files.save(path, nodes, model)
         if piece.step.part and finish is not None:
             told[piece.name] = finish(path)
-    host = f"{HOST}{files.suffix}"
-    write_host(folder / host, model, files, plans, HOST, functions)
-    bodies = [_describe_body(each, files, plans, pieces[each], model) for each in plans if each is not graph]
-    manifest = {
+    return told
+
+
+def _make_manifest(
+    model: ir.Model,
+    files: ModelFiles,
+    plans: Mapping[ir.Graph, Plan],
+    about: Mapping[str, Any],
+    pieces: Mapping[ir.Graph, Sequence[Piece]],
+) -> dict[str, Any]:
+    """What is told of a divided model: its interface, its steps, and the bodies that were divided."""
+    graph, plan = model.graph, plans[model.graph]
+    return {
         **about,
         "inputs": [_describe_value(value) for value in graph.inputs if value.const_value is None],
         "outputs": [_describe_value(value) for value in graph.outputs],
         "parts": len(plan.parts),
         "bytes_moved": plan.moved,
-        "host_model": host,
+        "host_model": f"{HOST}{files.suffix}",
         "steps": [_describe(piece, files, plan) for piece in pieces[graph]],
-        "bodies": bodies,
+        "bodies": [_describe_body(each, files, plans, pieces[each], model) for each in plans if each is not graph],
     }
-    for step in (*manifest["steps"], *(part for body in bodies for part in body["parts"])):
-        step.update(told.get(step["name"], {}))
-    with open_replacement(folder / PICTURE) as out:
-        out.write(draw_plan(graph, plan).encode())
-    with open_replacement(folder / MANIFEST) as out:
-        out.write((json.dumps(manifest, indent=2) + "\n").encode())
-    return manifest
 
 
 def list_files(folder: Path, files: ModelFiles, plans: Mapping[ir.Graph, Plan]) -> list[Path]:
@@ -114,8 +118,13 @@ def list_files(folder: Path, files: ModelFiles, plans: Mapping[ir.Graph, Plan]) 
 def _list_models(manifest: Mapping[str, Any]) -> Iterator[str]:
     """The models that a manifest names."""
     yield manifest["host_model"]
-    for step in (*manifest["steps"], *(part for body in manifest.get("bodies", ()) for part in body["parts"])):
+    for step in _list_steps(manifest):
         yield Path(step["file"]).name
+
+
+def _list_steps(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a manifest says of each step, and of each part of a body."""
+    return [*manifest["steps"], *(part for body in manifest.get("bodies", ()) for part in body["parts"])]
 
 
 def _list_former(folder: Path) -> set[str]:
