@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ..backends import writers
 from ..engine.base.errors import CallError, RewriteError, suggest_nearest
 from ..engine.dialects.opsets import find_least_opset
@@ -15,7 +17,7 @@ from .idle_options import check_options, list_idle
 from .options import DEFAULT, PORTABLE, Options
 from .routes import RouteStep, add_prerequisites, find_route
 from .subject import Subject, find_reader
-from .target import find_dialect
+from .target import find_dialect, list_changes
 
 #: the dialects that the rule sets of an option that nobody set lead from and to
 _USUAL = ("tflite", "onnx")
@@ -81,9 +83,12 @@ def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) 
     check_options(options, read, writer, route)
     planned = [RouteStep(names) for names in route] if options.alone else add_prerequisites(route)
     routes = _add_asked([one.names for one in planned], options)
+    targets = _choose_targets(options, routes)
+    # Rules of a target are for what runs a model, and models between two steps are not run.
+    unrun = [() if one in (None, options.target) else _list_rules_of_target(one) for one in targets[:-1]]
     steps = [
-        options.replace(rules=names, target=target, skip=(*options.skip, *one.without)).settled
-        for one, names, target in zip(planned, routes, _choose_targets(options, routes), strict=True)
+        options.replace(rules=names, target=target, skip=(*options.skip, *one.without, *skipped)).settled
+        for one, names, target, skipped in zip(planned, routes, targets, (*unrun, ()), strict=True)
     ]
     # What a target says of the opset is of the model that is written, not of what a further step reads.
     steps = [*(step.replace(opset=options.opset) for step in steps[:-1]), steps[-1]]
@@ -160,6 +165,11 @@ def _choose_targets(options: Options, routes: list[tuple[str, ...]]) -> list[str
     ]
     last = options.target if _is_target_of(options.target, routes[-1]) or options.target not in found else None
     return [*found, last]
+
+
+@functools.cache  # 0.2 ms, where a model of a few operators takes 7
+def _list_rules_of_target(target: str) -> tuple[str, ...]:
+    return tuple(change.rule for change in list_changes(target))
 
 
 def _is_target_of(target: str | None, names: tuple[str, ...]) -> bool:

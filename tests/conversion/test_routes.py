@@ -108,6 +108,23 @@ def test_what_a_further_step_reads_is_made_for_no_runtime(target: str | None, ru
     assert [step.runtime for step in plan_steps(f"{program}", Options(to="tflite", target=target))] == runtimes
 
 
+def test_rules_of_a_target_that_was_not_asked_for_leave_what_a_further_step_reads(tmp_path: Path) -> None:
+    # Before what moves codes ONNX Runtime wants a Quantize of their own; rules to TensorFlow Lite do not look for it.
+    text = "q = QuantizeLinear(x, s, z) a = DequantizeLinear(q, s, z) b = Reshape(a, k) r = QuantizeLinear(b, s, z)"
+    path = write_model(tmp_path / "codes.onnx", 21, "r", text)
+    model = onnx.load(path)
+    given = (np.float32(0.5), np.int8(3), np.array([3, 2]))
+    for name, array in zip(("s", "z", "k"), given, strict=True):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(array), name))
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT8
+    onnx.save(model, path)
+    for target in (None, "litert"):
+        steps = plan_steps(f"{path}", Options(to="tflite", target=target))
+        assert [("moved_signed_codes" in step.skip) for step in steps] == [True, False]
+    assert "moved_signed_codes" not in plan_steps(f"{path}", Options(to="onnx"))[-1].skip
+    assert nnrewrite.rewrite(path, to="tflite").report.target_operators == {"QUANTIZE": 1, "RESHAPE": 1}
+
+
 def test_code_of_a_model_is_made_for_the_runtime_that_is_asked_for() -> None:
     program = Path(__file__).parent.parent / "frontends" / "pt2" / "image.pt2"
     steps = plan_steps(f"{program}", Options(to="/", target="onnxruntime"))
