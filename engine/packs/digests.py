@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import sys
@@ -15,9 +16,8 @@ from ..base.data_files import BUILT_IN, OPERATORS
 
 def digest_pack(entries: Sequence[Path], texts: Mapping[str, str]) -> str:
     """A name for everything that a pack in its final form depends on."""
-    rules = sorted(_list_below(BUILT_IN, (".rules",)))
     digest = digest_code([*OPERATORS, *entries])
-    digest.update(_digest_files((*rules,)))
+    digest.update(_digest_program(BUILT_IN, (".rules",)))
     for name, text in texts.items():
         digest.update(f"{name}\0{text}\0".encode())
     return digest.hexdigest()
@@ -25,18 +25,18 @@ def digest_pack(entries: Sequence[Path], texts: Mapping[str, str]) -> str:
 
 def digest_code(files: Sequence[Path]) -> hashlib._Hash:
     """A name for this code, and some files besides."""
-    code = sorted(_list_below(Path(__file__).parent.parent, (".py", ".lark")))
     digest = hashlib.sha256(f"{sys.version} {onnx.__version__}".encode())
-    digest.update(_digest_files((*code,)))
+    digest.update(_digest_program(Path(__file__).parent.parent, (".py", ".lark")))
     for file in files:
         digest.update(file.read_bytes())
     return digest
 
 
-def _digest_files(names: Sequence[str]) -> bytes:
-    """A name for files of the program as they are now: their sizes and times, as reading them all takes eight times as
-    long."""
-    known = ((name, Path(name).stat()) for name in names)
+@functools.cache  # a conversion of two steps asks three times, 4 of 300 ms of a first command each
+def _digest_program(folder: Path, endings: tuple[str, ...]) -> bytes:
+    """A name for files of the program, which stay as they are while it runs: their sizes and times, as reading them all
+    takes eight times as long."""
+    known = ((name, Path(name).stat()) for name in sorted(_list_below(folder, endings)))
     return hashlib.sha256("".join(f"{n}\0{s.st_size}\0{s.st_mtime_ns}\0" for n, s in known).encode()).digest()
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..base.data_files import BUILT_IN
-from .folders import read_text
+from .folders import read_folder_once, read_text
 from .headers import read_header
 
 
@@ -18,11 +17,11 @@ def list_entries(paths: Sequence[Path]) -> list[Path]:
     return [*dict.fromkeys(lent), *own]
 
 
+@read_folder_once
 def _find_source_entries(path: Path) -> list[Path]:
     header = read_header(path)
     if header is None or header.pair is None:
         return []
     source, _ = header.pair
-    begins = re.compile(rf"^{source}:", re.MULTILINE)
     found = sorted(BUILT_IN.glob(f"*2{source}/ops.yaml"))
-    return [entry for entry in found if begins.search(read_text(entry))]
+    return [entry for entry in found if f"\n{source}:" in f"\n{read_text(entry)}"]
