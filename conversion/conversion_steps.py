@@ -250,10 +250,11 @@ def prepare_step(subject: Subject, step: Options, opset: int | None) -> tuple[Pr
     if pair[0] != pair[1]:  # operators of other opsets are brought to one that the rules read
         low, high = prepare(step.stacked, None).pack.opsets
         return _prepare_options(step, min(max(own, low), high)), ""
-    low, _ = prepare(step.stacked, None).pack.opsets
-    kept = low <= own or step.opset is not None
-    prepared = _prepare_options(step, max(own, low) if step.opset is None else step.opset)
-    return prepared, "" if kept else f"the first that the rules read, the model was of {subject.opset}"
+    low, high = prepare(step.stacked, None).pack.opsets
+    if step.opset is not None or low <= own <= high:
+        return _prepare_options(step, own if step.opset is None else step.opset), ""
+    nearest = "first that the rules read" if own < low else "last that the rules write"
+    return _prepare_options(step, min(max(own, low), high)), f"the {nearest}, the model was of {subject.opset}"
 
 
 def _prepare_options(options: Options, opset: int | None) -> Prepared:

@@ -47,6 +47,14 @@ def test_a_target_brings_older_models_to_the_first_opset_that_its_rules_read() -
     assert rewrite(softmax(14), target="onnxruntime").report.opset == 14
 
 
+def test_a_target_brings_newer_models_to_the_last_opset_that_its_rules_write() -> None:
+    newest = onnx.defs.onnx_opset_version()
+    text = f'<ir_version: 13, opset_import: ["": {newest}]> net (float[3] x) => (float[3] y) {{ y = Relu(x) }}'
+    conversion = rewrite(onnx.parser.parse_model(text).SerializeToString(), target="onnxruntime")
+    assert conversion.report.opset is not None and conversion.report.opset < newest
+    assert conversion.report.opset_reason == f"the last that the rules write, the model was of {newest}"
+
+
 def net(opset: int, inputs: str, outputs: str, body: str) -> bytes:
     text = f"""<ir_version: 8, opset_import: ["": {opset}]> net ({inputs}) => ({outputs}) {{ {body} }}"""
     return bytes(onnx.parser.parse_model(text).SerializeToString())
