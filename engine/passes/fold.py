@@ -159,8 +159,10 @@ def _share(value: ir.Value) -> int:
 
     That there are more readers than bytes is found out first, as looking at all readers takes time by their number.
     """
-    share = 0 if value.const_value is None else value.const_value.nbytes // max(1, len(value.uses()))
-    return share if share and _is_passing(value) else 0
+    held, uses = 0 if value.const_value is None else value.const_value.nbytes, value.uses()
+    if held < len(uses) or not _is_passing(value):
+        return 0
+    return held // max(1, len({usage.node for usage in uses}))  # one may read it in several places
 
 
 def _is_passing(value: ir.Value) -> bool:

@@ -228,6 +228,21 @@ def test_constants_that_make_no_other_superfluous_are_computed_up_to_a_limit(mos
     assert kinds(made) == Counter(left)
 
 
+def test_a_node_that_reads_a_constant_in_two_places_makes_it_superfluous_alone() -> None:
+    weights = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32)
+    model = with_constants(
+        """<ir_version: 8, opset_import: ["": 17]> g (float[2, 300] x) => (float[2, 3] y) {
+          square = Mul(weights, weights)
+          y = MatMul(x, square)
+        }""",
+        weights=weights,
+    )
+    x = np.random.default_rng(1).standard_normal((2, 300)).astype(np.float32)
+    made = rewrite(model.SerializeToString(), max_folded_bytes=0).model
+    np.testing.assert_allclose(run(made, {"x": x})[0], run(model, {"x": x})[0], rtol=1e-5)
+    assert kinds(made) == {"MatMul": 1}
+
+
 def test_a_large_constant_is_not_stored_in_two_orders() -> None:
     table = np.random.default_rng(0).standard_normal((1000, 32)).astype(np.float32)
     model = with_constants(
