@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
+import onnx_ir as ir
+
+from ..engine.base.constants import Elements
 from ..engine.base.errors import CallError, RuleError
 from ..engine.base.startup import dataclass
 from ..engine.packs import loader
@@ -56,6 +60,18 @@ def _prepare(
     if not low <= version <= high:
         raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")
     contents = pack.contents.select(skip, only)
-    reference = pack.catalogue.find_dialect(pack.target).facts.reference
-    settle = None if reference is None else ResultInference(prepare((reference,), None).rules).settle
-    return Prepared(pack, RuleSet(pack.files, pack.catalogue, version, contents, settle), version)
+    facts = pack.catalogue.find_dialect(pack.target).facts
+    settle = None if facts.reference is None else _infer_by(facts.reference).settle
+    others = None if facts.others is None else functools.partial(_settle_by, facts.others)
+    return Prepared(pack, RuleSet(pack.files, pack.catalogue, version, contents, settle, others), version)
+
+
+@functools.cache
+def _infer_by(rules: str) -> ResultInference:
+    """The results of nodes by a rule set that comes with the program."""
+    return ResultInference(prepare((rules,), None).rules)
+
+
+def _settle_by(rules: str, node: ir.Node) -> Sequence[Elements] | None:
+    """Settle a node by a rule set, which is not read before there is one: most models have none."""
+    return _infer_by(rules).settle(node)

@@ -356,6 +356,10 @@ class DialectFacts:
         str | None,
         "The rule set that says in ONNX what operators compute: it tells types, shapes and constant results",
     ] = None
+    others: Annotated[
+        str | None,
+        "The rule set that says what operators of other domains compute: it tells types and shapes of their results",
+    ] = None
     closed: Annotated[bool, "Whether the graphs of nodes read nothing but their inputs"] = False
     nearest: Annotated[
         Mapping[str, str],

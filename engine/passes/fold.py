@@ -83,6 +83,8 @@ class Fold:
                     _replace(node, _evaluate(node, module), module)
                 elif spec is None and module.rules.settle is not None and _is_written(node, module):
                     module.rules.settle(node)
+                elif spec is None and module.rules.settle_others is not None and _is_open(node, module):
+                    module.rules.settle_others(node)
                 continue
             if spec.facts.chooses:
                 chosen = choose_graph(node, spec)
@@ -176,6 +178,14 @@ def _is_written(node: ir.Node, module: Module) -> bool:
     """Whether a rule has written a node of the target already, and the ranks of its results are still unknown."""
     known = all(value is None or value.shape is not None for value in node.inputs)
     return node.domain == module.target.domain and known and any(output.shape is None for output in node.outputs)
+
+
+def _is_open(node: ir.Node, module: Module) -> bool:
+    """Whether a node is of a domain without schemas, and of its results not all is known that its operands may tell."""
+    if node.domain in (module.source.domain, module.target.domain):
+        return False
+    given = all(value is None or (value.dtype is not None and value.shape is not None) for value in node.inputs)
+    return given and any(output.dtype is None or output.shape is None for output in node.outputs)
 
 
 def _is_closed(node: ir.Node, spec: OperatorSpec) -> bool:

@@ -228,6 +228,19 @@ def test_constants_that_make_no_other_superfluous_are_computed_up_to_a_limit(mos
     assert kinds(made) == Counter(left)
 
 
+def test_what_an_operator_of_a_runtime_yields_is_known_by_the_rules_that_say_what_it_computes() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+        g (float[2, 3] x, float[3, 4] w, float[4, 2] z) => (float[2, 4] y) {
+          product = com.microsoft.FusedMatMul(x, w)
+          shape = Shape(product)
+          y = Reshape(z, shape)
+        }"""
+    )
+    made = rewrite(model.SerializeToString()).model
+    assert kinds(made) == {"Reshape": 1}
+
+
 def test_a_node_that_reads_a_constant_in_two_places_makes_it_superfluous_alone() -> None:
     weights = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32)
     model = with_constants(
