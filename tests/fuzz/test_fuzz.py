@@ -555,6 +555,24 @@ def test_a_target_is_tried_with_its_own_rules(tmp_path: Path) -> None:
     assert [line.split()[:2] for line in run.stdout.splitlines()[1:-1]] == [["no_relu", "4"]]
 
 
+def test_a_target_of_another_dialect_is_tried_with_rules_within_it(tmp_path: Path) -> None:
+    header = "ruleset mine : tflite -> tflite opset 13..28\n"
+    rule = "rule no_relu stage tune { y = RELU(x) => y = MAXIMUM(x, 0.0) test x: f32[2, 3] }"
+    (tmp_path / "mine.rules").write_text(header + rule, encoding="utf-8")
+    run = call("fuzz", "--target", f"{tmp_path}", "--examples", "4", "--jobs", "1", "--out", f"{tmp_path / 'out'}")
+    assert run.exit_code == 0, run.stderr
+    assert [line.split()[:2] for line in run.stdout.splitlines()[1:-1]] == [["no_relu", "4"]]
+
+
+def test_a_rule_that_is_called_like_another_is_told_of_it(tmp_path: Path) -> None:
+    header = "ruleset mine : tflite -> tflite opset 13..28\n"
+    rule = "rule weights_of_half stage tune { y = RELU(x) => y = MAXIMUM(x, 0.0) test x: f32[2, 3] }"
+    (tmp_path / "mine.rules").write_text(header + rule, encoding="utf-8")
+    run = call("fuzz", "--rules", f"{tmp_path}", "--examples", "4", "--jobs", "1", "--out", f"{tmp_path / 'out'}")
+    assert run.exit_code == 1
+    assert "the rule of this name at litert/weights.rules:" in run.stderr
+
+
 def test_a_target_is_tried_at_the_opset_that_it_sets(tmp_path: Path) -> None:
     header = WRONG.replace("tflite -> onnx", "onnx -> onnx").partition("rule lower")[0]
     rule = "rule no_relu stage simplify { y = Relu(x) => y = Max(x, 0.5) test x: f32[2, 3] }"
