@@ -328,7 +328,8 @@ class Applier:
     def explain_miss(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule does not take a node, from the place where it got furthest."""
         if self.outcome.complex and is_complex_node(node) and not is_about_complex(rule):
-            return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
+            why = "the node computes with complex numbers, the rule with real ones, as it asks no `is_complex(x)`"
+            return Reason(rule.name, rule.span, why)
         misses: list[Reason] = []
         further: list[Reason] = []  # where the whole pattern fits, which it may do in one order of operands alone
 
