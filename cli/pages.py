@@ -105,9 +105,15 @@ def write_index(folder: Path, results: Sequence[Result], failures: Sequence[Fail
         for one in results
     ]
     listed += [
-        Listed(one.job.name, _find_relative(folder, one.job), one.message.partition("\n")[0], False) for one in failures
+        Listed(one.job.name, _find_relative(folder, one.job), _take_headline(one.message), False) for one in failures
     ]
     _write(folder / "index.html", render_index(listed))
+
+
+def _take_headline(message: str) -> str:
+    """The first line of a message, with the next where that is what it is about."""
+    first, _, rest = message.partition("\n")
+    return f"{first} {rest.partition(chr(10))[0].strip()}" if first.endswith(":") else first
 
 
 def format_verdict(result: Result) -> str:

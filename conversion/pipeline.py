@@ -215,7 +215,7 @@ def _run_step(subject: Subject, step: _Step, last: Module | None) -> Module:
     if last is not None:
         if last.outcome.complex:
             clear_complex_marks(subject.graph)
-        outcome = replace(last.outcome, complex=False)
+        outcome = replace(last.outcome, complex=False, told=Counter())  # of a result that is read on
         module = replace(module, outcome=outcome, layouts=last.layouts, state=last.state, real=last.real)
     chosen = PassOptions(
         extents=step.extents,

@@ -177,6 +177,12 @@ class _Reader:
             name=record["name"] or f"subgraph_{subgraph.index}",
         )
 
+    def _find_operand(self, subgraph: Subgraph, i: int, code: _Code, number: int) -> ir.Value:
+        """The value that an operator reads. Custom ones also have tensors that are room to work in, with no source."""
+        if code.custom and i not in subgraph.produced:
+            return self.tensors.find_value(subgraph, i)
+        return self._find_source(subgraph, i, "operator", number)
+
     def _find_source(self, subgraph: Subgraph, i: int, what: str, number: int) -> ir.Value:
         """The value that is read from a tensor, checked to have come from somewhere."""
         value = subgraph.values.get(i)
@@ -216,7 +222,7 @@ class _Reader:
         node = ir.Node(
             code.domain,
             kind,
-            [None if i < 0 else self._find_source(subgraph, i, "operator", number) for i in operands],
+            [None if i < 0 else self._find_operand(subgraph, i, code, number) for i in operands],
             attributes,
             outputs=[self._make_result(subgraph, i, number) for i in results],
             version=code.version,

@@ -15,6 +15,7 @@ from ..engine.passes.base import Module, run_passes
 from ..engine.passes.meanings import Meanings
 from ..engine.rewrite.rules import RuleSet
 from ..engine.rewrite.stages import MEANING
+from ..engine.rewrite.subgraphs import find_bodies
 from .element_types import USUAL, read_admitted
 from .finding import Rejected
 from .sketch import Step, UnknownResult, Value, make_graph
@@ -64,6 +65,8 @@ def explain_step(
     def settle(node: ir.Node) -> None:
         spec = catalogue.find_spec(node)
         assert spec is not None
+        if any(find_bodies(node)):
+            raise Rejected(f"what {step.operator.name} means has {node.op_type}, which has graphs of its own")
         operands = tuple(None if value is None else draw_value(value) for value in node.inputs)
         options = {name: get_option(node, spec.options[name]) for name in node.attributes}
         typed = [

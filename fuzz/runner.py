@@ -99,8 +99,8 @@ class Tally:
     @property
     def unheard(self) -> bool:
         """Whether nothing could be tried, as the interpreter knows the operators by name alone."""
-        heard = any(all(words not in said for words in _UNHEARD) for said in self.rejected)
-        return bool(self.rejected) and not self.tried and not heard and not self.excuse
+        unheard = any(words in said for words in _UNHEARD for said in self.rejected)  # others are of wrong types
+        return unheard and not self.tried and not self.excuse
 
     def count(self, finding: Finding) -> None:
         """Take in what came of one case."""
@@ -160,7 +160,7 @@ def examine(
         if failure.found:
             return failure.draw(choices)
         attempts += 1
-        if tally.worse or attempts > examples * patience:
+        if tally.worse or attempts > examples * patience or (drawn is None and tally.unheard):
             raise search.SearchEnded
         failure.drawn = choices.made
         with oracle.memory.recall(failure.memory):  # so that the same choices draw the same case

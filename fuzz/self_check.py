@@ -21,6 +21,7 @@ from ..engine.expressions.functions import DTYPES, NARROW_FLOATS, SHORT
 from ..engine.passes.layout.axis_groups import ATTRIBUTE, TRANSPARENT
 from ..engine.passes.layout.views import QUANTIZE
 from ..engine.passes.pass_list import convert_graph
+from ..engine.rewrite.outlines import Outline
 from ..engine.rewrite.rules import RuleSet
 from ..verify.comparison import compare
 from ..verify.formats import REFERENCE
@@ -164,7 +165,7 @@ class SelfCheck:
         fired = dict(module.outcome.fired)
         expected = tuple(value.content for value in outputs)
         if not fired:
-            return Finding(End.REFUSED, "the rule does not match its own left side", fired, expected)
+            return Finding(End.REFUSED, _explain_idle(prepared, case.rule), fired, expected)
         interpreter = None if dialect.name == REFERENCE else self._interpreter
         found = self.compare_case(case, model, fired, interpreter=interpreter)
         if found.end is End.FAILED and found.actual:
@@ -254,10 +255,23 @@ def _describe(step: Step, node: ir.Node, opset: int) -> list[tuple[ir.DataType |
 def _isolate_rule(prepared: Prepared, name: str) -> RuleSet:
     """A rule set with one rule: of several of a name, that of the last pack."""
     pack = prepared.pack
-    named = [outline for outline in pack.contents.outlines if outline.name == name]
-    outlines = tuple(sorted(named, key=lambda outline: outline.order)[:1])
-    contents = replace(pack.contents, outlines=outlines)
+    contents = replace(pack.contents, outlines=tuple(_list_named(prepared, name)[:1]))
     return RuleSet(pack.files, pack.catalogue, prepared.opset, contents, prepared.rules.settle)
+
+
+def _list_named(prepared: Prepared, name: str) -> list[Outline]:
+    """The rules of a name, the one that is tried first at a node before the others."""
+    named = [outline for outline in prepared.pack.contents.outlines if outline.name == name]
+    return sorted(named, key=lambda outline: outline.order)
+
+
+def _explain_idle(prepared: Prepared, name: str) -> str:
+    """Why a rule did not fire on its own left side: it may not be the one that was tried."""
+    named = _list_named(prepared, name)
+    if len(named) > 1:
+        file = prepared.pack.files[named[0].file].items[named[0].item].span
+        return f"the rule of this name at {file} goes before it, and was tried: call one of them otherwise"
+    return "the rule does not match its own left side"
 
 
 def _bound_cancellation(value: Value, read: Sequence[Value]) -> float:

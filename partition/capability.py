@@ -18,10 +18,7 @@ from ..engine.rewrite.traversal import walk_nodes
 
 @dataclass(frozen=True, slots=True)
 class Supported:
-    """The nodes that a target takes, in sets that it takes together or not at all, and why it takes no others.
-
-    A reason is empty where no rule is about the operator.
-    """
+    """The nodes that a target takes, in sets that it takes together or not at all, and why it takes no others."""
 
     together: tuple[frozenset[ir.Node], ...]
     reasons: Mapping[ir.Node, str]
@@ -39,7 +36,7 @@ def find_supported(graph: ir.Graph, rules: RuleSet) -> Supported:
         if untyped:
             reasons[node] = f"the element type of {untyped[0]} is not known"
         elif found is None:
-            reasons[node] = f"no rule of the target is about {node.op_type}"
+            reasons[node] = _explain(driver, node)
         elif isinstance(found, Reason):
             reasons[node] = f"{found.message} (rule {found.rule})"
         elif len(found) == 1:
@@ -50,6 +47,13 @@ def find_supported(graph: ir.Graph, rules: RuleSet) -> Supported:
     joined = _join([*groups, *(frozenset({node}) for node in alone)])
     taken = {node for group in joined for node in group}
     return Supported(tuple(joined), {node: why for node, why in reasons.items() if node not in taken})
+
+
+def _explain(driver: Driver, node: ir.Node) -> str:
+    """Why no rule takes a node: where those about its operator do not fit, which a `require` would say in words."""
+    misses = driver.explain_misses(node, general=True)
+    told = "; ".join(dict.fromkeys(f"{miss.message} (rule {miss.rule}, {miss.span})" for miss in misses))
+    return told or f"no rule of the target is about {node.op_type}"
 
 
 def _join(groups: list[frozenset[ir.Node]]) -> list[frozenset[ir.Node]]:

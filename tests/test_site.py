@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 from pathlib import Path
@@ -47,6 +48,16 @@ def test_the_reference_of_commands_has_each_with_its_options(reference: ModuleTy
     for name in set(COMMANDS) - {"convert", "help"}:
         assert f"## rewrite {name}\n" in text
     assert "`--report FILE.html`" in text and "`--per-layer`" in text
+
+
+def test_what_the_reference_of_python_names_is_there() -> None:
+    text = (DOCS / "reference/python.md").read_text(encoding="utf-8")
+    found = re.findall(r"\.\. auto\w+:: ([\w.]+)(?:\(\))?\n(?: +:members: (.*)\n)?", text)
+    assert len(found) > 10
+    for path, members in found:
+        module, _, name = path.rpartition(".")
+        named = getattr(importlib.import_module(module), name)
+        assert [one for one in members.split(", ") if one and not hasattr(named, one)] == [], path
 
 
 @pytest.mark.thorough

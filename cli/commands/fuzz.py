@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ...conversion.options import TARGET, Options
+from ...conversion.routes import find_route
 from ...engine.base.atomic_write import DestinationError, open_replacement
 from ...engine.base.errors import format_count
+from ...engine.packs.headers import find_pair, read_pair
 from ...fuzz.profiles import PROFILES
 from .. import completion, flags
 from ..dispatch import INTERRUPTED, Told, format_interruption, print_error
@@ -124,7 +126,7 @@ def command(
 
     Exit status: 0 all agree; 1 a rule failed; 2 wrong options or mistakes in rule files; 130 interrupted.
     """
-    options = Options(rules=rules, target=target)
+    options = Options(rules=_choose_rules(rules, target), target=target)
     examples, seconds = examples or PROFILES[profile].examples, seconds or PROFILES[profile].seconds
     if replay is not None:
         flags.refuse_idle(_DRAWN, "is about models that are drawn, and --replay names one that is there")
@@ -178,6 +180,16 @@ def command(
     if as_json:
         show("fuzz", ok, [_make_entry(tally) for _, tally in found], problems, seconds=round(taken, 3), gone=gone)
     sys.exit(0 if ok else 1)
+
+
+def _choose_rules(rules: tuple[str, ...], target: str | None) -> tuple[str, ...]:
+    """The rule sets that are named, else for a target of another dialect than the usual ones write those within it."""
+    source = click.get_current_context().get_parameter_source("rules")
+    if target is None or source is not click.core.ParameterSource.DEFAULT:
+        return rules
+    pair, usual = read_pair(target), find_pair(rules)
+    other = pair is not None and usual is not None and pair[1] != usual[1]
+    return find_route(pair[1], pair[1])[0] if pair and other else rules
 
 
 def _record_outcomes(plan: Plan, tallies: Sequence[Tally]) -> None:

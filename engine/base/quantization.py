@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,18 @@ def carry_grid(node: ir.Node) -> None:
     for result in node.outputs:
         if result.dtype == operand.dtype and read_quantization(result) is None:
             result.meta[KEY] = known
+
+
+def is_dropping_grid(read: Iterable[ir.Value | None], yielded: Iterable[ir.Value], treated: str | None) -> bool:
+    """Whether codes are yielded of which nothing says what numbers they stand for, though it is said of those read.
+
+    `treated` says how the operator treats quantized values: what moves or joins codes on one grid leaves them on it.
+    """
+    grids = {value.dtype: known for value in read if value is not None and (known := read_quantization(value))}
+    moved = treated in ("codes", "matched")
+    if not grids or (treated is not None and not (moved and any(known.per_axis for known in grids.values()))):
+        return False
+    return any(value.dtype in grids and read_quantization(value) is None for value in yielded)
 
 
 def read_grid(scale: np.ndarray[Any, Any], zero_point: np.ndarray[Any, Any], axis: int = 0) -> Quantization:

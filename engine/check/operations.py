@@ -35,6 +35,10 @@ from .vocabulary import list_operators
 _TEMPLATE = "write `when opset >= {0}:` and a template for older opsets"
 
 
+#: how a template names what it makes on the way
+_NAMED = "behind `=>` a line of its own, before that of the result, names what a node yields: `v = ...`"
+
+
 class Given(NamedTuple):
     """An argument with the kinds of its value."""
 
@@ -62,7 +66,7 @@ def check_matched_operator(expression: tree.Call, context: Context) -> Kinds:
 def check_operator(expression: tree.Call, context: Context) -> Kinds:
     name = expression.callee
     if not context.emits:
-        context.report(expression.span, f"operators make nodes and stand in templates only: `{name}`")
+        context.report(expression.span, f"operators make nodes and stand in templates only: `{name}`", _NAMED)
     given = [Given(argument, check_operand(argument, context)) for argument in expression.arguments]
     values = [(attribute, infer(attribute.value, context)) for attribute in expression.attributes]
     written = [attribute.name for attribute in expression.attributes]

@@ -310,7 +310,7 @@ def _infer_arithmetic(
         context.report(
             expression.span,
             "run-time values are computed in templates only",
-            "write `const x` in the pattern for an operand whose value the rule needs",
+            "write `const x` in the pattern for an operand of a known value, or name it behind `=>`, `v = ...`",
         )
     elif context.builds[-1].find_infix(symbol) is None:
         context.report(

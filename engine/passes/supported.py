@@ -43,6 +43,8 @@ class Supported:
                 follows = follows and bool(refusal.reasons) and not refusal.why
                 module.refusals.append(replace(refusal, follows=follows))
                 follows = True
+            elif node.domain != module.target.domain:
+                _leave_out_room(node)
             if follows and module.source.schemas:  # other files state what they know of each value
                 unknown.update(value for value in node.outputs if value.dtype is None or value.shape is None)
 
@@ -63,6 +65,13 @@ def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:
     else:  # of those that lower it, or else would have made others of it
         reasons = drive(module, stage).explain_misses(node) or drive(module, NORMALIZE).explain_misses(node)
     return Refusal(node.op_type, show_name(node), reasons, why, source=node.metadata_props.get(SOURCE, ""))
+
+
+def _leave_out_room(node: ir.Node) -> None:
+    """Leave out the operands of a node that stays which only its own runtime makes: room to work in, of no source."""
+    for place, value in enumerate(node.inputs):
+        if value is not None and value.producer() is None and value.const_value is None and not value.is_graph_input():
+            node.replace_input_with(place, None)
 
 
 def _keep(module: Module, stage: str, node: ir.Node) -> bool:

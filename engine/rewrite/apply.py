@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..base.budget import Budget, Exhausted, TooManyError, limit_attempts
 from ..base.constants import ELEMENTS
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
-from ..base.quantization import carry_grid, inherit, read_quantization
+from ..base.quantization import QUANTIZE_BY, carry_grid, inherit, is_dropping_grid, read_quantization
 from ..base.startup import dataclass, field
 from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..expressions.functions import EvaluationError, Unsupported
@@ -73,6 +73,7 @@ class Applier:
     ) -> None:
         self._settle, self.outcome = settle or rules.settle, outcome
         self._rules, self._opset, self._subgraphs, self._edits = rules, rules.opset, subgraphs, edits
+        self._gridded = rules.target.has_role(QUANTIZE_BY)
         profile = get_profile()
         self._try = self._attempt if profile is None else profile.time_attempts(self._attempt)
 
@@ -176,8 +177,8 @@ class Applier:
         graphs: Sequence[ir.Graph] = (),
         stays: Sequence[ir.Value] = (),
     ) -> list[Pair] | None:
-        """Build what takes the place of results, and hold it against them; None where it would need itself, or have
-        another shape or no kernel where the node may as well stay.
+        """Build what takes the place of results, and hold it against them; None where it would need itself, or where
+        the node may as well stay and it would have another shape, no kernel, or codes that stand for nothing.
 
         `graphs` are those of nodes that the pattern looked into, whose values are not to be read outside of them,
         `stays` values of other nodes of the pattern that may be read.
@@ -185,7 +186,9 @@ class Applier:
         try:
             pairs = build()
             if rule.stage in OPTIONAL and (
-                builder.widens or any(has_another_shape(before, after) for before, after in pairs)
+                builder.widens
+                or any(has_another_shape(before, after) for before, after in pairs)
+                or (self._gridded and (builder.ungrids or self._is_dropping_grid(builder.nodes, pairs)))
             ):
                 builder.discard()
                 return None
@@ -209,6 +212,14 @@ class Applier:
             return pairs
         builder.discard()
         return None
+
+    def _is_dropping_grid(self, made: Sequence[ir.Node], pairs: Sequence[Pair]) -> bool:
+        """Whether a node that is made yields codes of which nothing says what numbers they stand for."""
+        ends = {after for _, after in pairs}
+        return any(
+            is_dropping_grid(node.inputs, [one for one in node.outputs if one not in ends], self._find_treatment(node))
+            for node in made
+        )
 
     def _pair_values(self, span: Span, old: Any, new: Any) -> Iterator[Pair]:
         olds, news = (old, new) if isinstance(old, list) else ([old], [new])
@@ -256,10 +267,13 @@ class Applier:
 
     def _carry_grid(self, node: ir.Node) -> None:
         """Let what only moves or joins codes, and has been made between two others, yield codes on the same grid."""
-        if any(map(read_quantization, node.inputs)):
-            spec = self._rules.target.find_operator(node.op_type, self._opset)
-            if spec is not None and spec.facts.quantization in ("codes", "matched"):
-                carry_grid(node)
+        if any(map(read_quantization, node.inputs)) and self._find_treatment(node) in ("codes", "matched"):
+            carry_grid(node)
+
+    def _find_treatment(self, node: ir.Node) -> str | None:
+        """How the operator of a node treats quantized values."""
+        spec = self._rules.target.find_operator(node.op_type, self._opset)
+        return None if spec is None else spec.facts.quantization
 
     def _name_unread(self, value: ir.Value, base: str) -> None:
         """Name a result that nobody reads any more, of a node whose other results are read, unless it may be absent."""
@@ -314,7 +328,8 @@ class Applier:
     def explain_miss(self, rule: Rule, node: ir.Node) -> Reason | None:
         """Why a rule does not take a node, from the place where it got furthest."""
         if self.outcome.complex and is_complex_node(node) and not is_about_complex(rule):
-            return Reason(rule.name, rule.span, "the node computes with complex numbers, the rule with real ones alone")
+            why = "the node computes with complex numbers, the rule with real ones, as it asks no `is_complex(x)`"
+            return Reason(rule.name, rule.span, why)
         misses: list[Reason] = []
         further: list[Reason] = []  # where the whole pattern fits, which it may do in one order of operands alone
 
@@ -325,7 +340,7 @@ class Applier:
             frame = self._make_frame(rule, bindings, Budget())
             if check_clauses(rule, frame, further):
                 none = choose_template(rule, frame) is None
-                unfit = "what it makes would be computed from itself, of another shape or of a type without a kernel"
+                unfit = "what it makes would be computed from itself, of another shape or type, or codes of no scale"
                 why = explain_no_template(rule, frame) if none else unfit
                 further.append(Reason(rule.name, rule.span, why))
 

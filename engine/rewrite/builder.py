@@ -12,14 +12,13 @@ from ..base.budget import Budget
 from ..base.constants import KEPT, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_constant, permute_dequantized
-from ..base.quantization import DEQUANTIZE_BY, note_numbers, read_quantization
+from ..base.quantization import DEQUANTIZE_BY, is_dropping_grid, note_numbers, read_quantization
 from ..dialects.contents import note_fill
 from ..dialects.conversions import name_type
 from ..dialects.extents import note_rank
 from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
 from ..dialects.kernels import find_widenings
-from ..dialects.literals import make_attribute
 from ..dialects.onnx_schemas import pair_types
 from ..dialects.operators import Dialect, OperatorSpec, describe_operator
 from ..dialects.permutations import make_permutation
@@ -29,7 +28,7 @@ from ..syntax import tree
 from ..syntax.tree_traversal import iterate_tails
 from .clone import Cloner
 from .complex_numbers import inherit_part_type
-from .operands import make_operands, split_attributes
+from .operands import make_operands, make_option, split_attributes
 from .pattern import name_rest
 from .pattern_search import SEARCHED
 from .replacement import MalformedError
@@ -52,6 +51,7 @@ class Builder:
         "_scope",
         "_settle",
         "nodes",
+        "ungrids",
         "widens",
     )
 
@@ -70,6 +70,7 @@ class Builder:
         self._parameters: set[ir.Value] = set()
         self._permuted: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
         self.nodes: list[ir.Node] = []
+        self.ungrids = False  # something is computed of codes, of which nothing says what it stands for
         self.widens = False  # something is computed in another type than its own, for which there is no kernel
 
     def discard(self) -> None:
@@ -122,7 +123,9 @@ class Builder:
         if kept is not None:
             stored = {option.name for option in spec.stored.values()}
             options = {**{name: one for name, one in kept.attributes.items() if name not in stored}, **options}
-        attributes = [a for k, v in options.items() if (a := self._make_attribute(call.span, spec, k, v)) is not None]
+        attributes = [
+            a for k, v in options.items() if (a := make_option(call.span, spec, k, v, self._opset)) is not None
+        ]
         count = self._counts.get(id(call), 1) or count_yielded(spec, attributes) or len(kept.outputs if kept else ())
         results = self.make(call.span, spec, operands, attributes, count)
         return results if count != 1 else results[0]
@@ -333,6 +336,8 @@ class Builder:
         self.nodes.pop()
         base = next((v.name for v in node.inputs if v is not None and v.name), node.op_type)
         made = [self._scope.make_computed_constant(array, base, node.inputs) for array in results]
+        treated = self._find_spec(node.op_type).facts.quantization
+        self.ungrids = self.ungrids or is_dropping_grid(node.inputs, made, treated)
         node.resize_inputs(0)
         return made
 
@@ -386,15 +391,3 @@ class Builder:
                 output.type, output.shape = old.type, old.shape if self._settle is not None else None
                 output.meta.update(old.meta)
         return rebuilt
-
-    def _make_attribute(self, span: Span, spec: OperatorSpec, name: str, value: Any) -> ir.Attr | None:
-        if value is None or type(value) is ir.Attr:
-            return value
-        if type(value) is Body:
-            value = value.graph  # it goes to this node from the one whose place this takes
-        if type(value) is ir.Graph:
-            return ir.AttrGraph(name, value)
-        option = spec.options.get(name)
-        if option is None:
-            raise MalformedError(span, f"{spec.name} has no attribute {name} at opset {self._opset}")
-        return make_attribute(option, value)

@@ -68,10 +68,13 @@ class Driver:
         self._edits.sweep()
         return made
 
-    def explain_misses(self, node: ir.Node) -> tuple[Reason, ...]:
-        """Tell why each rule about a node's operator does not take it, from where it got furthest."""
+    def explain_misses(self, node: ir.Node, general: bool = False) -> tuple[Reason, ...]:
+        """Tell why each rule about a node's operator does not take it, from where it got furthest.
+
+        `general` asks for rules about any operator that their conditions admit too; else these say little of one.
+        """
         candidates = self._rules.list_candidates(self._stage, node.domain, node.op_type)
-        about = (rule for rule in candidates if not rule.general)  # what is about all operators says little of one
+        about = (rule for rule in candidates if general or not rule.general)
         misses = [self._firing.explain_miss(rule, node) for rule in about]
         return tuple(miss for miss in misses if miss is not None)
 

@@ -16,14 +16,14 @@ from .pattern_search import Bindings, Holds, Made, Note, Search, Then
 class Matcher:
     """The left side of a rule, compiled: its equations, matched from the last one, the root.
 
-    Where equations meet in a value that they share, guards
-    are asked for, and asked as soon as what they speak of is bound.
+    Where equations meet in a value that they share, guards are asked for, and asked as soon as what they speak of is
+    bound. With `codes` constants may be codes, which are not the numbers that the model computes with.
     """
 
-    __slots__ = ("_definers", "_equations", "_guards")
+    __slots__ = ("_codes", "_definers", "_equations", "_guards")
 
-    def __init__(self, equations: Sequence[Defined], guards: Callable[[], Iterable[Guard]]) -> None:
-        self._equations = equations
+    def __init__(self, equations: Sequence[Defined], guards: Callable[[], Iterable[Guard]], codes: bool = True) -> None:
+        self._equations, self._codes = equations, codes
         self._definers = map_names(equations)
         self._guards = () if is_connected(equations, self._definers) else tuple(guards())
 
@@ -41,7 +41,7 @@ class Matcher:
 
         `graphs` are those that options name by number. Raises TooManyError beyond the attempts of the budget.
         """
-        found = Search(self._definers, graphs, budget or Budget(), holds, note)
+        found = Search(self._definers, graphs, budget or Budget(), holds, note, self._codes)
         root, guards = self._equations[-1], self._guards if holds is not None else ()
 
         def match_others(bound: Bindings) -> Made | None:

@@ -8,10 +8,13 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import read_constant
+from ..base.errors import Span
 from ..base.names import Scope
 from ..dialects.literals import make_array, make_attribute
 from ..dialects.operators import OperatorSpec, describe_operator
 from ..expressions.functions import EvaluationError
+from .replacement import MalformedError
+from .subgraphs import Body
 
 
 def make_operands(spec: OperatorSpec, operands: list[Any], scope: Scope) -> list[ir.Value | None]:
@@ -71,3 +74,17 @@ def split_attributes(spec: OperatorSpec, operands: list[Any], opset: int) -> tup
 def _is_nameless(operand: Any) -> bool:
     """Whether an operand is a constant that a function has made."""
     return type(operand) is ir.Value and operand.name is None and operand.const_value is not None
+
+
+def make_option(span: Span, spec: OperatorSpec, name: str, value: Any, opset: int) -> ir.Attr | None:
+    """An option as an attribute, None for one that is left out; raises MalformedError where the operator has none."""
+    if value is None or type(value) is ir.Attr:
+        return value
+    if type(value) is Body:
+        value = value.graph  # it goes to this node from the one whose place this takes
+    if type(value) is ir.Graph:
+        return ir.AttrGraph(name, value)
+    option = spec.options.get(name)
+    if option is None:
+        raise MalformedError(span, f"{spec.name} has no attribute {name} at opset {opset}")
+    return make_attribute(option, value)

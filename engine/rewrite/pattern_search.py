@@ -11,6 +11,7 @@ import onnx_ir as ir
 from ..base.budget import Budget
 from ..base.constants import TRAINED, is_number, read_constant
 from ..base.errors import Span
+from ..base.quantization import read_quantization
 from ..dialects.operators import OperatorSpec, get_option
 from ..expressions.compile import OPSET, Frame, evaluate, is_same
 from ..expressions.functions import convert_to_python, format_value
@@ -53,7 +54,7 @@ Then = Callable[[Bindings], "Made | None"]
 class Search:
     """One search at one node. Its methods yield what `then` makes of the first way to fit, None where there is none."""
 
-    __slots__ = ("_budget", "_definers", "_graphs", "_holds", "_note")
+    __slots__ = ("_budget", "_codes", "_definers", "_graphs", "_holds", "_note")
 
     def __init__(
         self,
@@ -62,9 +63,10 @@ class Search:
         budget: Budget,
         holds: Holds | None,
         note: Note | None,
+        codes: bool,
     ) -> None:
         self._definers, self._graphs, self._budget = definers, graphs, budget
-        self._holds, self._note = holds, note
+        self._holds, self._note, self._codes = holds, note, codes
 
     def extend(
         self,
@@ -349,6 +351,8 @@ class Search:
             found = read_constant(value)
             if found is None:
                 return self._fail(pattern.span, "{} ({}) is not constant", name, value.name)
+            if not self._codes and read_quantization(value) is not None:
+                return self._fail(pattern.span, "{} ({}) is codes, and no numbers", name, value.name)
         if name in bound and not is_same(bound[name], found):
             return self._fail(pattern.span, "{} stands for another value before", name)
         bound[name] = found

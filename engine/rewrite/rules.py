@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from ..base.constants import Elements
 from ..base.errors import Span
+from ..base.quantization import QUANTIZE_BY
 from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect, OperatorSpec
 from ..syntax import tree
@@ -29,7 +30,7 @@ from .pattern import (
     compile_equations,
     iterate_nodes,
 )
-from .stages import ADAPT, LOWER, NORMALIZE, OF_SOURCE, list_template_dialects
+from .stages import ADAPT, LOWER, NORMALIZE, OF_SOURCE, OPTIONAL, list_template_dialects
 
 #: says of a node without a schema, by other means, what its results are: lets them have types and shapes, and returns
 #: their elements where these are known already
@@ -261,6 +262,8 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     asked = group_by_name(list_certain(list_conditions(rule.clauses, rules.definitions)))
     equations = compile_equations(rule.equations, reads, newest, partial(_is_admitted, asked, rules.list_traits))
     layouts = dict(_list_layouts(equations))
+    # where types of values say grids, what is stored of a constant is not what the model computes with
+    codes = not (rule.stage in OPTIONAL and source is target and target.has_role(QUANTIZE_BY))
     return Rule(
         rule.name,
         one.stage,
@@ -277,7 +280,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
         f"{rule.name} ({rule.span.file}:{rule.span.line})",
         rule.name,
         one.deep,
-        Matcher(equations, partial(collect_guards, rule.clauses, rules.definitions)),
+        Matcher(equations, partial(collect_guards, rule.clauses, rules.definitions), codes),
     )
 
 

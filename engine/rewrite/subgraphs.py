@@ -79,8 +79,8 @@ def copy_attribute(attribute: ir.Attr, found: Mapping[ir.Value, ir.Value | None]
 def copy(
     node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope, attributes: Iterable[ir.Attr] | None = None
 ) -> ir.Node:
-    """A node that computes of other values what a node does, with its `attributes` or others; its results are named
-    afresh."""
+    """A node that computes of other values what a node does, with its `attributes` or others; it and its results are
+    named afresh, as there may be several copies in one graph."""
     made = ir.Node(
         node.domain,
         node.op_type,
@@ -95,6 +95,11 @@ def copy(
     for old, new in zip(node.outputs, made.outputs, strict=True):
         new.name, new.type, new.shape = scope.make_name(old.name or node.op_type), old.type, old.shape
         new.meta.update(old.meta)
+    if node.name and made.outputs and node.name == node.outputs[0].name:
+        made.name = None
+        scope.name_node(made, node.name)
+    elif node.name:
+        made.name = scope.make_name(node.name)
     return made
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 import pytest
+from nnrewrite.backends import probe
 from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.engine.base.quantization import Quantization
@@ -247,3 +248,41 @@ def test_a_layer_of_weights_that_are_codes_takes_up_a_bias_of_numbers(layer: str
     made = nnrewrite.rewrite(model, to="tflite")
     assert made.report.target_operators == {layer: 1}
     assert compare_models(model, encoded(made), interpreter=interpreter).passed
+
+
+# ---- rules of a target over codes
+
+OWN = """ruleset own : tflite -> tflite opset 13..28
+
+rule swish_written_out stage tune {
+  y = HARD_SWISH(x)
+  => y = MUL(x, RELU6(x))
+  test x: f32[2, 3]
+}
+
+rule rows_turned stage tune {
+  y = FULLY_CONNECTED(x, const w, b) {fused_activation_function, weights_format: _, keep_num_dims,
+                                      asymmetric_quantize_inputs: _, quantized_bias_type: _}
+  where keep_num_dims
+  => y = FULLY_CONNECTED(x, REVERSE_V2(w, [0]), b) {fused_activation_function, keep_num_dims: false}
+  test x: f32[2, 3], w: f32[3, 3], b: f32[3] for keep_num_dims in [true]
+}
+"""
+
+
+def test_a_rule_that_knows_nothing_of_codes_leaves_them_alone(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/own.rules").write_text(OWN)
+    grid = Quantization(np.array([0.1], np.float32), np.array([3], np.int64))
+    rows = Quantization(np.array([0.1, 0.2, 0.3], np.float32), np.zeros(3, np.int64))
+    codes, sums = np.arange(9, dtype=np.int8).reshape(3, 3), np.zeros(3, np.int32)
+    x, target = {"x": ("INT8", [2, 3], grid)}, f"{tmp_path / 'own'}"
+    swish = probe.write_operator_model(CATALOGUE, "HARD_SWISH", x, [("INT8", [2, 3], grid)])
+    weights = {**x, "w": (codes, rows), "b": sums}
+    product = probe.write_operator_model(
+        CATALOGUE, "FULLY_CONNECTED", weights, [("INT8", [2, 3], grid)], keep_num_dims=True
+    )
+    for model in (swish, product):
+        assert not nnrewrite.rewrite(model, to="tflite", target=target).report.rules
+    real = probe.write_operator_model(CATALOGUE, "HARD_SWISH", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])])
+    assert nnrewrite.rewrite(real, to="tflite", target=target).report.rules["swish_written_out"] == 1

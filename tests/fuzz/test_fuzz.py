@@ -14,8 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import nnrewrite
 import numpy as np
+import onnx
 import onnx_ir as ir
+import onnxruntime
 import pytest
 from click.testing import CliRunner, Result
 from nnrewrite.cli.dispatch import app
@@ -546,6 +549,55 @@ def test_the_coverage_of_packs_of_ones_own_is_of_their_rules(pack: Path) -> None
     assert told.stdout.splitlines()[-1] == counts
 
 
+def write_repeated(folder: Path, meaning: str = "") -> str:
+    """A pack about an operator of ONNX with a graph, which is put in its place as often as an option says."""
+    folder.mkdir()
+    (folder / "ops.yaml").write_text(
+        "onnx:\n  operators:\n"
+        "    Again: {domain: com.own, operands: [x], results: [y], options: {times: [int64, 1], body: [subgraph]}}\n"
+    )
+    (folder / "a.rules").write_text(
+        "ruleset own : onnx -> onnx opset 13..28\n"
+        "rule again stage normalize { y = Again(x) {times, body: f} => y = fold(v = x for _i in range(times): f(v))\n"
+        f"  test x: f32[2, 3] for times in [1, 3], f in [['Relu'], ['Sin', 'Neg']] }}\n{meaning}".replace("'", '"')
+    )
+    return f"{folder}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("meaning", "said"),
+    [
+        ("=> y = fold(v = x for _i in range(times): f(v))", ""),
+        (
+            '=> y = Loop(array(times, "i64"), none, x) {body: graph(_i, go, v) { w = f(v)  yield go, w }}',
+            "what Again means has Loop, which has graphs of its own",
+        ),
+        ("", "say in a rule of `stage meaning` what it means"),
+    ],
+)
+def test_an_operator_with_a_graph_is_tried(meaning: str, said: str, tmp_path: Path) -> None:
+    rule = f"rule again_means stage meaning {{ y = Again(x) {{times, body: f}} {meaning} }}" if meaning else ""
+    pack = write_repeated(tmp_path / "own", rule)
+    run = call("fuzz", "--rules", pack, "--examples", "6", "--jobs", "1", "--out", f"{tmp_path / 'out'}")
+    assert (run.exit_code, said in run.stderr) == (int(bool(said)), True), run.stderr
+
+
+def test_a_graph_that_is_put_in_several_times_has_nodes_of_several_names(tmp_path: Path) -> None:
+    pack, info = write_repeated(tmp_path / "own"), onnx.helper.make_tensor_value_info
+    ends = [info(name, onnx.TensorProto.FLOAT, [2]) for name in "abxy"]
+    inner = [onnx.helper.make_node("Neg", ["a"], ["n"], name="n"), onnx.helper.make_node("Sin", ["n"], ["b"], name="s")]
+    body = onnx.helper.make_graph(inner, "body", ends[:1], ends[1:2])
+    node = onnx.helper.make_node("Again", ["x"], ["y"], domain="com.own", times=3, body=body)
+    graph = onnx.helper.make_graph([node], "main", ends[2:3], ends[3:])
+    opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.own", 1)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    made = nnrewrite.convert(model, rules=("onnx2onnx", pack))
+    assert [one.name for one in made.graph.node] == ["n", "s", "n_1", "s_1", "n_2", "s_2"]
+    (found,) = onnxruntime.InferenceSession(made.SerializeToString()).run(None, {"x": np.ones(2, np.float32)})
+    np.testing.assert_allclose(found, np.sin(-np.sin(-np.sin(-np.ones(2)))), rtol=1e-6)
+
+
 def test_a_target_is_tried_with_its_own_rules(tmp_path: Path) -> None:
     header = WRONG.replace("tflite -> onnx", "onnx -> onnx").partition("rule lower")[0]
     rule = "rule no_relu stage simplify { y = Relu(x) => y = Max(x, 0.0) test x: f32[2, 3] }"
@@ -553,6 +605,24 @@ def test_a_target_is_tried_with_its_own_rules(tmp_path: Path) -> None:
     run = call("fuzz", "--target", f"{tmp_path}", "--examples", "4", "--jobs", "1")
     assert run.exit_code == 0
     assert [line.split()[:2] for line in run.stdout.splitlines()[1:-1]] == [["no_relu", "4"]]
+
+
+def test_a_target_of_another_dialect_is_tried_with_rules_within_it(tmp_path: Path) -> None:
+    header = "ruleset mine : tflite -> tflite opset 13..28\n"
+    rule = "rule no_relu stage tune { y = RELU(x) => y = MAXIMUM(x, 0.0) test x: f32[2, 3] }"
+    (tmp_path / "mine.rules").write_text(header + rule, encoding="utf-8")
+    run = call("fuzz", "--target", f"{tmp_path}", "--examples", "4", "--jobs", "1", "--out", f"{tmp_path / 'out'}")
+    assert run.exit_code == 0, run.stderr
+    assert [line.split()[:2] for line in run.stdout.splitlines()[1:-1]] == [["no_relu", "4"]]
+
+
+def test_a_rule_that_is_called_like_another_is_told_of_it(tmp_path: Path) -> None:
+    header = "ruleset mine : tflite -> tflite opset 13..28\n"
+    rule = "rule weights_of_half stage tune { y = RELU(x) => y = MAXIMUM(x, 0.0) test x: f32[2, 3] }"
+    (tmp_path / "mine.rules").write_text(header + rule, encoding="utf-8")
+    run = call("fuzz", "--rules", f"{tmp_path}", "--examples", "4", "--jobs", "1", "--out", f"{tmp_path / 'out'}")
+    assert run.exit_code == 1
+    assert "the rule of this name at litert/weights.rules:" in run.stderr
 
 
 def test_a_target_is_tried_at_the_opset_that_it_sets(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ import onnx
 import onnx_ir as ir
 import pytest
 from click.testing import CliRunner
+from nnrewrite.backends.probe import write_operator_model
 from nnrewrite.cli.convert import command
 from nnrewrite.engine.base.errors import Refusal, UnsupportedError
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.page import Outcome, Timing, collect, render
 from nnrewrite.page.graph_nodes import Texts, describe_graph
 from nnrewrite.page.rule_texts import read_rules
@@ -140,6 +142,15 @@ def test_several_models_get_a_page_each_and_a_list(tmp_path: Path) -> None:
     assert "script" not in [tag for tag, _ in listed.elements] and "b" not in [tag for tag, _ in listed.elements]
     shown = {name: Page((pages / name).read_text(encoding="utf-8")).data for name in ("a.onnx.html", "<b>.onnx.html")}
     assert [value["state"] for value in shown.values()] == ["converted", "refused"]
+
+
+def test_the_list_names_the_operator_that_cannot_be_converted(tmp_path: Path, catalogue: Catalogue) -> None:
+    model = tmp_path / "own.tflite"
+    model.write_bytes(write_operator_model(catalogue, "Unheard", {"x": ("FLOAT32", [2])}, [("FLOAT32", [2])]))
+    told = [f"{model}", "-d", f"{tmp_path / 'out'}", "--keep-going", "--report", f"{tmp_path / 'pages'}/"]
+    assert CliRunner().invoke(command, told).exit_code == 1
+    listed = (tmp_path / "pages/index.html").read_text(encoding="utf-8")
+    assert "1 operator cannot be converted (1 node): Unheard x 1: Unheard_0" in listed
 
 
 def test_one_file_shows_one_model(tmp_path: Path) -> None:

@@ -66,6 +66,23 @@ def model() -> bytes:
     return bytes(made.SerializeToString())
 
 
+def test_of_an_operator_that_rules_are_about_the_reason_is_where_they_do_not_fit(pack: str) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "k"], ["c"], name="conv"),
+        helper.make_node("Relu", ["c"], ["r"], name="relu"),
+        helper.make_node("Add", ["r", "r"], ["a"], name="sum"),
+        helper.make_node("Sub", ["a", "r"], ["y"], name="difference"),
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4, 4, 4]) for name in "xky"]
+    graph = helper.make_graph(nodes, "net", ends[:2], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    found = partition(made.SerializeToString(), pack)
+    told = {node.name: why for node, why in found.plan.reasons.items()}
+    assert told["relu"].startswith("_w (k) is not constant (rule activated, ")
+    assert "support.rules:3:27" in told["relu"]
+    assert told["difference"] == "no rule of the target is about Sub"
+
+
 @pytest.mark.slow
 def test_what_the_target_takes_is_in_parts_and_each_other_node_has_its_reason(pack: str, tmp_path: Path) -> None:
     manifest = partition(model(), pack).save(tmp_path / "out")

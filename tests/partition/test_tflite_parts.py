@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from nnrewrite import rewrite
+from nnrewrite.backends import probe
 from nnrewrite.conversion.compiled_rules import prepare
 from nnrewrite.conversion.options import Options
 from nnrewrite.engine.base.errors import CallError
+from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.frontends import tflite_reader
 from nnrewrite.partition import load, partition, run
 from onnx import TensorProto, helper, numpy_helper
@@ -137,7 +141,7 @@ def test_outputs_that_are_constants_come_from_the_host(tmp_path: Path) -> None:
 def test_a_model_that_the_target_takes_nothing_of_stays_on_the_host(model: Path, tmp_path: Path) -> None:
     manifest = partition(f"{model}", "ethos-u").save(tmp_path / "out")
     assert [step["on"] for step in manifest["steps"]] == ["host"]
-    assert "quantized integers, this is f32" in json.dumps(manifest["steps"][0]["reasons"])
+    assert "quantized integers of 8 or 16 bits, this is f32" in json.dumps(manifest["steps"][0]["reasons"])
     check_run(tmp_path / "out", manifest, model)
 
 
@@ -184,13 +188,43 @@ def test_outputs_of_onnx_models_may_be_constants_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[manifest["outputs"][1]["name"]], wanted)
 
 
-@pytest.mark.parametrize(("target", "taken"), [("edge-tpu", [3, 2]), ("ethos-u", [2, 1])])
-def test_quantized_edges_stay_codes(target: str, taken: list[int], tmp_path: Path) -> None:
+CODES = Quantization(np.array([0.1], np.float32), np.array([3], np.int64))
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands", "shape", "options", "why"),
+    [
+        ("MEAN", [np.int32([1, 2])], [1, 8], {}, None),
+        ("MEAN", [np.int32([1, 2, 3])], [1], {}, "no MEAN of channels beside rows and columns"),
+        ("STRIDED_SLICE", [np.int32([0, 1, 0, 0]), np.int32([1, 6, 6, 8]), np.int32([1] * 4)], [1, 5, 6, 8], {}, None),
+        ("RESIZE_NEAREST_NEIGHBOR", [np.int32([12, 12])], [1, 12, 12, 8], {}, None),
+        ("RESIZE_NEAREST_NEIGHBOR", [np.int32([18, 18])], [1, 18, 18, 8], {}, r"to \[2, 4, 8\] times the size alone"),
+        ("EXPAND_DIMS", [np.int32(1)], [1, 1, 6, 6, 8], {}, None),
+        ("SOFTMAX", [], [1, 6, 6, 8], {"beta": 1.0}, None),
+    ],
+)
+def test_ethos_u_takes_what_its_compiler_tells(
+    catalogue: Catalogue,
+    operator: str,
+    operands: list[np.ndarray],
+    shape: list[int],
+    options: dict[str, float],
+    why: str | None,
+) -> None:
+    inputs = {"x": ("INT8", [1, 6, 6, 8], CODES), **{f"a{i}": one for i, one in enumerate(operands)}}
+    model = probe.write_operator_model(catalogue, operator, inputs, [("INT8", shape, CODES)], **options)
+    plan = partition(model, "ethos-u").plan
+    assert len(plan.parts) == (why is None)
+    assert why is None or re.search(why, *plan.reasons.values())
+
+
+@pytest.mark.parametrize("target", ["edge-tpu", "ethos-u"])
+def test_quantized_edges_stay_codes(target: str, tmp_path: Path) -> None:
     path = tmp_path / "codes.tflite"
     rewrite(quantized(), to=".tflite").save(path)
     manifest = partition(f"{path}", target).save(tmp_path / "out")
     parts = [step for step in manifest["steps"] if step["on"] == "device"]
-    assert [part["nodes"] for part in parts] == taken
+    assert [part["nodes"] for part in parts] == [3, 2]
     assert {end["type"] for part in parts for end in (*part["inputs"], *part["outputs"])} == {"int8"}
     reasons = {one["operator"]: one["reason"] for step in manifest["steps"] for one in step.get("reasons", ())}
     assert "no rule of the target is about SIN" in reasons["SIN"]

@@ -9,10 +9,13 @@ from typing import Any
 import nnrewrite
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxruntime
 import pytest
+from nnrewrite.backends.tflite_writer import write
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.frontends import custom
+from nnrewrite.frontends.tflite_reader import read
 from nnrewrite.verify import Interpreter, Kernels
 
 Single = Callable[..., bytes]
@@ -73,6 +76,26 @@ def test_compiled_programs_are_refused_for_what_they_are(single: Single, name: s
     source = single(name, {"x": (F32, [2])}, [(F32, [2])])
     with pytest.raises(nnrewrite.RewriteError, match=words):
         nnrewrite.convert(source)
+
+
+def write_working_operator(catalogue: Catalogue, name: str) -> bytes:
+    """A model of an operator that reads its input, and a tensor that is room to work in: nothing ever yields it."""
+    x, y, room = (
+        ir.Value(name=word, type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2])) for word in ("x", "y", "room")
+    )
+    node = ir.Node("tflite.custom", name, [x, room], outputs=[y])
+    return write(ir.Model(ir.Graph([x], [y], nodes=[node], name="main"), ir_version=10), catalogue)
+
+
+def test_a_custom_operator_may_have_room_to_work_in(catalogue: Catalogue) -> None:
+    with pytest.raises(nnrewrite.RewriteError, match="compiled for Arm's Ethos-U"):
+        nnrewrite.convert(write_working_operator(catalogue, "ethos-u"))
+    unheard = write_working_operator(catalogue, "Unheard")
+    [node] = nnrewrite.convert(unheard, keep_custom=True).graph.node
+    assert list(node.input) == ["x", ""]
+    again = read(nnrewrite.rewrite(unheard, to="tflite").encoded.encode(), catalogue)
+    [kept] = again.graph
+    assert [value.name for value in kept.inputs if value is not None] == ["x", "room"]
 
 
 def test_bytes_that_are_no_options_are_kept_as_bytes(models_folder: Path) -> None:

@@ -133,6 +133,12 @@ def test_products_that_may_saturate_are_told_of(
     assert f"{said}: 1 node" in report.remarks
 
 
+def test_what_becomes_another_format_is_not_told_of() -> None:
+    model = onnx.parser.parse_model(SHARED).SerializeToString()
+    assert nnrewrite.rewrite(model, to="onnx").report.told
+    assert not nnrewrite.rewrite(model, to="tflite").report.told
+
+
 def test_products_of_16_bit_codes_cannot_saturate(single: Callable[..., bytes]) -> None:
     assert nnrewrite.rewrite(product_16(single), target="onnxruntime").report.told == {}
 

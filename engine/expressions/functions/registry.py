@@ -109,6 +109,8 @@ def register(call: Callable[..., Any]) -> Callable[..., Any]:
 #: characters of a value that a message has at the most
 _LONGEST = 120
 _PLAIN = frozenset({int, float, bool, str, type(None)})
+#: how rules write what Python calls otherwise
+_WORDS = {None: "none", True: "true", False: "false"}
 
 
 def convert_to_python(value: Any) -> Any:
@@ -125,9 +127,18 @@ def convert_to_python(value: Any) -> Any:
 
 
 def format_value(value: Any) -> str:
-    """A value as a message has it: of a long list only how it begins."""
-    text = str(convert_to_python(value))
+    """A value as a message has it, in the words of rules: of a long list only how it begins."""
+    plain = convert_to_python(value)
+    text = plain if isinstance(plain, str) else _write_plain(plain)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _write_plain(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_write_plain, value))}]"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return _WORDS.get(value, str(value)) if value is None or isinstance(value, bool) else str(value)
 
 
 def convert_to_list(value: Any) -> list[Any]:

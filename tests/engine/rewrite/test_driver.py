@@ -135,3 +135,19 @@ def test_a_guard_that_does_not_hold_is_told_and_not_the_order_that_does_not_fit(
     )
     driver = Driver(run.graph, run.rules, "simplify", Scope(run.graph))
     assert [reason.message for reason in driver.explain_misses(run.graph[0])] == ["c has not two axes"]
+
+
+def test_messages_have_values_in_the_words_of_rules(catalogue: Catalogue) -> None:
+    run = rewriter(
+        catalogue,
+        """rule told stage simplify {
+          y = Relu(x)
+          let found = [shape(x), rank(x) == 2, "SAME", 0.5]
+          where false, "it has {found}"
+          => y = Max(x, 0.0)
+          test x: f32[2]
+        }""",
+        "(float[N, 3] x) => (float[N, 3] y) { y = Relu(x) }",
+    )
+    (miss,) = Driver(run.graph, run.rules, "simplify", Scope(run.graph)).explain_misses(run.graph[0])
+    assert miss.message == 'it has [[none, 3], true, "SAME", 0.5]'
