@@ -356,6 +356,7 @@ class DialectFacts:
         str | None,
         "The rule set that says in ONNX what operators compute: it tells types, shapes and constant results",
     ] = None
+    apart: Annotated[bool, "Whether constants are dequantized once for each node that reads them"] = False
     closed: Annotated[bool, "Whether the graphs of nodes read nothing but their inputs"] = False
     nearest: Annotated[
         Mapping[str, str],
