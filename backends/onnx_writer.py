@@ -31,6 +31,8 @@ def encode(output: Output) -> Encoded:
     graph.opset_imports.clear()
     graph.opset_imports.update({**imports, dialect.domain: output.opset})
     _restore_file_names(graph, dialect, imports)
+    if origin is None or not origin.functions:  # which import domains of their own
+        _leave_out_unused(graph, dialect)
     version = max(v for first, v in _IR_VERSIONS.items() if first <= output.opset)
     written = imports.get(dialect.domain, output.opset)
     if origin is not None:  # a runtime of an older opset reads no newer format
@@ -71,6 +73,13 @@ def _restore_file_names(graph: ir.Graph, dialect: Dialect, imports: Mapping[str,
         graph.opset_imports[node.domain] = imports.get(node.domain, wanted)
         if spec is not None and spec.facts.called is not None:
             node.op_type = spec.facts.called
+
+
+def _leave_out_unused(graph: ir.Graph, dialect: Dialect) -> None:
+    """Import no domain of which nothing is used: older runtimes refuse versions of it that they do not know."""
+    used = {dialect.domain, *(node.domain for node in graph.all_nodes())}
+    for domain in [one for one in graph.opset_imports if one not in used]:
+        del graph.opset_imports[domain]
 
 
 def _restore_interface(graph: ir.Graph, origin: ir.Model) -> None:

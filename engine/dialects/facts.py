@@ -360,6 +360,7 @@ class DialectFacts:
         str | None,
         "The rule set that says what operators of other domains compute: it tells types and shapes of their results",
     ] = None
+    apart: Annotated[bool, "Whether constants are dequantized once for each node that reads them"] = False
     closed: Annotated[bool, "Whether the graphs of nodes read nothing but their inputs"] = False
     nearest: Annotated[
         Mapping[str, str],

@@ -30,6 +30,7 @@ from .layout import Interface, PlaceTransposes
 from .layout.interface import KEPT
 from .module_paths import ModulePaths
 from .newest_forms import NewestForms
+from .own_nodes import OwnNodes
 from .part import Part
 from .quantize_dequantize import QuantizeDequantize
 from .resize import CheckExtents, RequestedShapes, Resize
@@ -135,6 +136,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (CommonSubexpressions(), across and rules.target.has_role(QUANTIZE_BY)),  # of codes as well
         (KeepState(options.outputs), across and rules.target.has_role(VARIABLE)),
         (Sweep(), not across),
+        (OwnNodes(), rules.target.facts.apart),
         (Sort(), True),
         (Closures(), rules.target.facts.closed),
         (Accepted(), True),
