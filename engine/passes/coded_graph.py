@@ -14,8 +14,6 @@ from ..expressions.functions import SHORT
 from .base import Module
 from .quantize_dequantize import CODES
 
-#: short names of element types
-
 
 def find_producer(value: ir.Value | None) -> ir.Node | None:
     return None if value is None else value.producer()

@@ -39,7 +39,7 @@ from .variadics import assign_places
 
 
 class Builder:
-    """Makes the nodes of one template; `take` hands them over, `discard` undoes them."""
+    """Makes the nodes of one template; `nodes` has them, `discard` undoes them."""
 
     __slots__ = (
         "_budget",
