@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..engine.base.constants import FROZEN, WEIGHT
+from ..engine.base.provenance import SCOPE, SOURCE
 from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect, OperatorSpec, Option
 from .pt2_archive import Archive
@@ -222,9 +223,9 @@ class _GraphReader:
             attributes,
             outputs=[self._make_value(result, tag) for result, tag in zip(names, tags, strict=True)],
             name="/".join([*(word.partition(":")[0] for word in scope.split("/") if word), f"{name.lower()}_{number}"]),
-            metadata_props={"nnrewrite.source": f"{record['target'].removeprefix('torch.ops.')}@{self.name}:{number}"},
+            metadata_props={SOURCE: f"{record['target'].removeprefix('torch.ops.')}@{self.name}:{number}"},
         )
-        node.metadata_props.update({"nnrewrite.scope": scope} if scope else {})
+        node.metadata_props.update({SCOPE: scope} if scope else {})
         self.made.append(node)
         is_view = written is None and spec is not None and "view" in spec.traits and len(given) > 0
         self._bind_results(node, names, spec, self._find_tensor(given[0] if is_view else written), not is_view)
@@ -362,7 +363,7 @@ class _GraphReader:
         self.made.append(
             ir.Node(
                 spec.domain, spec.name, operands, outputs=results, name=f"{spec.name.lower()}_{name}_{self.count}",
-                metadata_props={"nnrewrite.source": f"{name}@{self.name}"},
+                metadata_props={SOURCE: f"{name}@{self.name}"},
             )
         )  # fmt: skip
         return results

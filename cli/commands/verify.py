@@ -217,7 +217,7 @@ def _format_layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iter
 
 
 def _iterate_nodes(step: Step) -> Iterator[str]:
-    from ...engine.rewrite.apply import RULE, SOURCE
+    from ...engine.base.provenance import RULE, SOURCE
 
     width = max((len(node.op_type) for node in step.nodes), default=0)
     for node in step.nodes:

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from ..base.errors import Refusal
 from ..base.names import show_name
+from ..base.provenance import SOURCE
 from ..base.startup import dataclass
 from ..dialects.kernels import find_wider_type
 from ..dialects.literals import make_attribute
@@ -19,7 +20,6 @@ from ..dialects.onnx_schemas import find_schema, pair_types
 from ..dialects.operators import OperatorSpec
 from ..dialects.opsets import NEWEST
 from ..expressions.functions import DTYPES, SHORT, EvaluationError, convert_to_python
-from ..rewrite.apply import SOURCE
 from ..rewrite.operands import split_attributes
 from ..rewrite.stages import ADAPT
 from .base import Module, Visit

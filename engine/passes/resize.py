@@ -12,6 +12,7 @@ import onnx_ir as ir
 from ..base.constants import read_initializer
 from ..base.errors import CallError, RewriteError
 from ..base.names import Scope
+from ..base.provenance import name_source
 from ..base.startup import dataclass, field, replace
 from ..dialects.facts import OperatorFacts
 from ..dialects.inference import read_extents
@@ -301,8 +302,7 @@ class Resizing:
                     )
 
     def _object_to(self, node: ir.Node, why: str) -> NoReturn:
-        place = node.metadata_props.get("nnrewrite.source", node.name or node.op_type)
-        raise RewriteError(f"{place} forbids the extents asked for: {why}")
+        raise RewriteError(f"{name_source(node)} forbids the extents asked for: {why}")
 
 
 def _infer_known(module: Module) -> KnownValues:

@@ -11,9 +11,9 @@ import onnx_ir as ir
 from ..base.constants import read_initializer
 from ..base.errors import Refusal, UnsupportedError
 from ..base.names import show_name
+from ..base.provenance import SOURCE
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, get_option
-from ..rewrite.apply import SOURCE
 from ..rewrite.subgraphs import Body, bind_option
 
 #: the roles in ops.yaml of the operators that name a variable, read it, write it, and run a graph the first time

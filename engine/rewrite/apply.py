@@ -11,6 +11,7 @@ import onnx_ir as ir
 from ..base.budget import Budget, Exhausted, TooManyError, limit_attempts
 from ..base.constants import ELEMENTS
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
+from ..base.provenance import RULE, SCOPE, SOURCE, name_source
 from ..base.quantization import carry_grid, inherit, read_quantization
 from ..base.startup import dataclass, field
 from ..expressions.compile import Frame, Located, evaluate, read_truth
@@ -34,10 +35,6 @@ from .traversal import walk_nodes
 
 #: a value and what takes its place
 Pair = tuple[ir.Value, ir.Value]
-
-#: keys of `metadata_props` that say where a node comes from; the scope is the path of a module
-#: with slashes, each with its class behind a colon where that is known
-RULE, SOURCE, SCOPE = "nnrewrite.rule", "nnrewrite.source", "nnrewrite.scope"
 
 
 @dataclass(slots=True)
@@ -227,7 +224,7 @@ class Applier:
             if after in fresh and after.name is None:
                 self._edits.scope.reserve([before.name])  # which no value of the graph has until the nodes are in it
                 before.name, after.name = None, before.name
-        source = root.metadata_props.get(SOURCE, root.name or root.op_type)
+        source = name_source(root)
         scope = root.metadata_props.get(SCOPE)
         stem = next((output.name for output in root.outputs if output.name), None) or next(
             (after.name for _, after in pairs if after.name), root.op_type

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 import onnx
 import onnx_ir as ir
 
+from ...base.provenance import SOURCE
 from ...base.startup import dataclass
 from ...dialects.inference import read_extents
 from ...dialects.operators import Dialect
-from ...rewrite.driver import SOURCE
 from .graph_drawing import Box, draw
 from .order import count_elements
 from .permute_weights import Tensors

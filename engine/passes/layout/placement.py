@@ -9,10 +9,10 @@ import onnx_ir as ir
 
 from ...base.constants import NUMBERS, Elements, find_trained, permute_elements, read_constant
 from ...base.names import Scope
+from ...base.provenance import RULE, SOURCE
 from ...dialects.inference import read_extents
 from ...dialects.literals import make_attribute
 from ...dialects.permutations import make_permutation
-from ...rewrite.driver import RULE, SOURCE
 from ...rewrite.operands import make_operands, split_attributes
 from .axis_groups import Arrangement, find_changes, find_order, find_place
 from .order import Order, compose, find_permutation, is_still, make_identity
