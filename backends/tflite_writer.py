@@ -14,7 +14,7 @@ from flatbuffers import flexbuffers
 
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
-from ..engine.base.quantization import Quantization
+from ..engine.base.quantization import KEY, Quantization
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, Option
 from ..engine.dialects.versions import find_version
@@ -208,7 +208,7 @@ class _Writer:
             "shape_signature": signature,
             "has_rank": True if shape is not None and not len(shape) else None,  # else extents tell
         }
-        quantization = value.meta.get("quantization")
+        quantization = value.meta.get(KEY)
         if quantization is not None:
             record["quantization"] = self._write_quantization(quantization, subgraph)
         subgraph.numbers[value] = len(subgraph.tensors)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from ..engine.base.errors import ModelError
-from ..engine.base.quantization import Quantization
+from ..engine.base.quantization import KEY, Quantization
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect
@@ -128,7 +128,7 @@ class TensorReader:
             quantization = self._read_quantization(record["quantization"], static, subgraph, i)
             if quantization is not None:
                 self._require_codes(quantization, dtype, subgraph, i)
-                value.meta["quantization"] = quantization
+                value.meta[KEY] = quantization
         return value
 
     def _find_item(self, subgraph: Subgraph, i: int) -> ir.Value | None:

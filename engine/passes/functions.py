@@ -14,6 +14,7 @@ import onnx_ir as ir
 from onnx_ir import serde
 
 from ..base.errors import RewriteError
+from ..base.quantization import EXTENTS
 from ..base.startup import dataclass
 from ..dialects.folding import fold, fold_extents
 from ..dialects.inference import InferenceError, infer, make_shape, read_extents
@@ -25,8 +26,6 @@ from .newest_forms import update_nodes
 
 #: how deep functions may be made of functions
 _DEPTH = 8
-#: says of an operator that it reads no elements
-_EXTENTS = "extents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = N
                 ):
                     output.shape = make_shape(one.shape)
         folded = fold(node, spec, opset, inferred)
-        if folded is None and spec.facts.quantization == _EXTENTS:
+        if folded is None and spec.facts.quantization == EXTENTS:
             folded = fold_extents(node, spec, opset, inferred)
         if folded is None or (any(output.is_graph_output() for output in node.outputs) and module.depth):
             continue

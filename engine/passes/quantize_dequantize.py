@@ -13,7 +13,19 @@ import onnx_ir as ir
 from ..base.constants import NUMBERS, defer_elements, read_initializer
 from ..base.errors import RewriteError
 from ..base.names import Scope
-from ..base.quantization import HYBRID, KEY, RAW, Quantization, dequantize, is_blockwise, read_quantization
+from ..base.quantization import (
+    CODES,
+    EXTENTS,
+    HYBRID,
+    KEY,
+    MATCHED,
+    PASSED,
+    RAW,
+    Quantization,
+    dequantize,
+    is_blockwise,
+    read_quantization,
+)
 from ..base.startup import dataclass
 from ..dialects.facts import OperatorFacts
 from ..dialects.operators import Dialect, OperatorSpec
@@ -32,8 +44,6 @@ from .quantized_nodes import (
 )
 from .variables import KEPT
 
-#: classes of operators in ops.yaml; operators without one compute with real numbers
-CODES, MATCHED, EXTENTS, PASSED = "codes", "matched", "extents", "passed"
 #: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
 #: before it rounds, and averages of up to 127 codes not round otherwise
 _NUDGES = {8: np.float32(1 - 2**-15), 16: np.float32(1 - 2**-22)}

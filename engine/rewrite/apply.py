@@ -12,7 +12,7 @@ from ..base.budget import Budget, Exhausted, TooManyError, limit_attempts
 from ..base.constants import ELEMENTS
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
 from ..base.provenance import RULE, SCOPE, SOURCE, name_source
-from ..base.quantization import carry_grid, inherit, read_quantization
+from ..base.quantization import CODES, MATCHED, carry_grid, inherit, read_quantization
 from ..base.startup import dataclass, field
 from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..expressions.functions import EvaluationError, Unsupported
@@ -255,7 +255,7 @@ class Applier:
         """Let what only moves or joins codes, and has been made between two others, yield codes on the same grid."""
         if any(map(read_quantization, node.inputs)):
             spec = self._rules.target.find_operator(node.op_type, self._opset)
-            if spec is not None and spec.facts.quantization in ("codes", "matched"):
+            if spec is not None and spec.facts.quantization in (CODES, MATCHED):
                 carry_grid(node)
 
     def _name_unread(self, value: ir.Value, base: str) -> None:
