@@ -109,7 +109,7 @@ def _infer(
     add_attributes(proto, [ir.Attr(name, kind, value) for name, kind, value in attributes])
     proto.input.extend("" if one is None else f"i{position}" for position, one in enumerate(operands))
     proto.output.extend(f"o{position}" for position in range(results))
-    types = {name: _make_type(one) for name, one in zip(proto.input, operands, strict=True) if one is not None}
+    types = {name: make_type(*one[:2]) for name, one in zip(proto.input, operands, strict=True) if one is not None}
     data = {
         name: _make_data(one)
         for name, one in zip(proto.input, operands, strict=True)
@@ -154,10 +154,10 @@ def _describe_operand(value: ir.Value, told: Container[ir.DataType]) -> _Operand
     return (kind, shape, b"", None) if array is None else (kind, array.shape, array.tobytes(), array.dtype)
 
 
-def _make_type(operand: _Operand) -> onnx.TypeProto:
-    dtype, extents, _, _ = operand
+def make_type(dtype: int | None, extents: Extents | None) -> onnx.TypeProto:
+    """The type of a tensor as ONNX's own message has it, 0 for an element type that is not known."""
     proto = onnx.TypeProto()
-    proto.tensor_type.elem_type = dtype or 0
+    proto.tensor_type.elem_type = int(dtype or 0)
     if extents is not None:
         shape = proto.tensor_type.shape
         shape.SetInParent()
