@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..engine.base.constants import FROZEN, WEIGHT
+from ..engine.base.errors import quote_name
 from ..engine.base.provenance import SCOPE, SOURCE
 from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect, OperatorSpec, Option
@@ -32,7 +33,6 @@ from .pt2_records import (
     name_arguments,
     separate_written,
 )
-from .tensor import quote_name
 
 #: how deep graphs of nodes may nest
 _DEPTH = 32

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from ..engine.base.errors import ModelError
+from ..engine.base.errors import ModelError, quote_name
 from ..engine.base.quantization import KEY, Quantization
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.inference import make_shape
@@ -19,11 +18,6 @@ from .flatbuffer_reader import FlatBuffer, Record
 
 #: number of the buffer that stands for no data
 _NO_BUFFER = 0
-
-
-def quote_name(name: str) -> str:
-    """A name out of a file, fit to stand in one line of a message."""
-    return json.dumps(name if len(name) <= 80 else f"{name[:77]}...")
 
 
 def make_unique_names(tensors: list[Record], first: list[int]) -> list[str]:

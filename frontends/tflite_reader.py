@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from ..engine.base.errors import quote_name
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.base.provenance import SOURCE
 from ..engine.base.startup import dataclass, field
@@ -14,7 +15,7 @@ from ..engine.dialects.operators import Catalogue, Dialect
 from . import custom, option
 from .flatbuffer_reader import FlatBuffer, Record, make_schema
 from .mapping import load
-from .tensor import Subgraph, TensorReader, make_unique_names, quote_name
+from .tensor import Subgraph, TensorReader, make_unique_names
 
 
 @dataclass(frozen=True, slots=True)

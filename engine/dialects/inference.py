@@ -16,6 +16,7 @@ import onnx_ir as ir
 from onnx_ir import serde
 
 from ..base.constants import read_initializer
+from ..base.errors import join_lines
 from ..base.startup import dataclass
 from .onnx_schemas import find_schema_to_infer, find_version_with
 
@@ -119,7 +120,7 @@ def _infer(
     try:
         outputs = onnx.shape_inference.infer_node_outputs(found, proto, types, data, opset_imports=imports)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, *_RAISED) as error:
-        raise InferenceError(" ".join(str(error).split())) from error
+        raise InferenceError(join_lines(error)) from error
     return tuple([_read_type(outputs.get(name)) for name in proto.output])
 
 
