@@ -110,12 +110,12 @@ def copy_graph(module: Module, graph: ir.Graph) -> Iterator[Module]:
             detach(node)
 
 
-def insert_node_first(graph: ir.Graph, node: ir.Node) -> None:
-    """Put a node in front of all others of a graph, which may have none."""
+def insert_first(graph: ir.Graph, nodes: Sequence[ir.Node]) -> None:
+    """Put nodes in front of all others of a graph, which may have none."""
     if len(graph):
-        graph.insert_before(graph[0], node)
+        graph.insert_before(graph[0], nodes)
     else:
-        graph.append(node)
+        graph.extend(nodes)
 
 
 class Pass(Protocol):

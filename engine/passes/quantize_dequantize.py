@@ -32,7 +32,7 @@ from ..dialects.operators import Dialect, OperatorSpec
 from ..dialects.opsets import BLOCKS, can_take, can_yield
 from ..expressions.functions import SHORT
 from ..rewrite.edits import remove_unused
-from .base import Module, Visit, insert_node_first
+from .base import Module, Visit, insert_first
 from .operand_scales import find_channels, find_products, require_fit
 from .quantized_nodes import (
     has_fused_activation,
@@ -179,8 +179,9 @@ class Inserter:
             if value is not None and value.dtype in _BYTES and not can_take(self._convert, value.dtype):
                 codes = read_initializer(value)
                 if codes is not None:
-                    wide = self._scope.make_constant(codes.astype(_BYTES[value.dtype]), f"{value.name}")
-                    self._graph.register_initializer(wide)
+                    wide = self._scope.register(
+                        self._scope.make_constant(codes.astype(_BYTES[value.dtype]), f"{value.name}")
+                    )
                     node.replace_input_with(position, wide)
             if value is None or value not in self._were:
                 continue
@@ -213,7 +214,7 @@ class Inserter:
         codes.type, codes.shape, codes.name = value.type, value.shape, self._scope.make_name(f"{value.name}/codes")
         codes.meta.update(value.meta)
         ir.convenience.replace_all_uses_with(value, codes, replace_graph_outputs=True)
-        insert_node_first(self._graph, node)
+        insert_first(self._graph, [node])
         return made
 
     def insert_exits(self) -> None:
@@ -295,8 +296,7 @@ class Inserter:
         if codes is None:
             return value
         if value not in self._reread:
-            self._reread[value] = self._scope.make_constant(codes.view(np.int8), f"{value.name}")
-            self._graph.register_initializer(self._reread[value])
+            self._reread[value] = self._scope.register(self._scope.make_constant(codes.view(np.int8), f"{value.name}"))
         return self._reread[value]
 
     def _read(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
@@ -346,10 +346,7 @@ class Inserter:
             values.append(
                 self._scope.make_constant(known.zero_point.astype(dtype.numpy()).reshape(shape), "zero_point")
             )
-        for value in values:
-            if value.graph is None:
-                self._graph.register_initializer(value)
-        return values
+        return [self._scope.register(value) for value in values]
 
     def _make_node(
         self, spec: OperatorSpec, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr], source: ir.Node

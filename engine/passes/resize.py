@@ -329,10 +329,10 @@ def _compute_operand(node: ir.Node, place: int, wanted: RunTimeExtents, module: 
     rank = len(read_extents(wanted.value) or ())
     shape = make_shape_node(wanted.value, wanted.axis, end if end < rank else None, module)
     around = wanted.extents[: wanted.axis], wanted.extents[end:]
-    constants = [[module.names.make_constant(np.array(part, np.int64), named)] if part else [] for part in around]
-    for constant in (one for part in constants for one in part if one.graph is None):
-        module.graph.register_initializer(constant)
-    front, back = constants
+    front, back = (
+        [module.names.register(module.names.make_constant(np.array(part, np.int64), named))] if part else []
+        for part in around
+    )
     parts = [*front, shape.outputs[0], *back]
     joined = ir.Node(join.domain, join.name, parts, [ir.AttrInt64(f"{join.facts.joins}", 0)], num_outputs=1)
     made = [shape, joined]

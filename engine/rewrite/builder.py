@@ -34,7 +34,17 @@ from .pattern import name_rest
 from .pattern_search import SEARCHED
 from .replacement import MalformedError
 from .rules import Settle
-from .subgraphs import Body, count_yielded, detach, detach_bodies, find_bodies, generalize, make_slice, stack_types
+from .subgraphs import (
+    Body,
+    count_yielded,
+    detach,
+    detach_bodies,
+    find_bodies,
+    generalize,
+    make_copy,
+    make_slice,
+    stack_types,
+)
 from .variadics import assign_places
 
 
@@ -233,10 +243,8 @@ class Builder:
 
     def _copy(self, value: ir.Value, op: OperatorSpec) -> ir.Value:
         spec = next(one for one in self._dialects if one.name == op.dialect).find_role("copy", self._opset)
-        node = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
-        self.nodes.append(node)
-        node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
-        return node.outputs[0]
+        self.nodes.append(made := make_copy(spec, value))
+        return made.outputs[0]
 
     def _inline(self, span: Span, body: Body, operands: list[Any]) -> list[ir.Value]:
         if len(operands) != len(body.graph.inputs):

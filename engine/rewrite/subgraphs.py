@@ -76,16 +76,21 @@ def copy_attribute(attribute: ir.Attr, found: Mapping[ir.Value, ir.Value | None]
     return ir.AttrGraph(attribute.name, ir.Graph(inputs, results, nodes=nodes, initializers=constants, name=graph.name))
 
 
-def copy(
-    node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope, attributes: Iterable[ir.Attr] | None = None
-) -> ir.Node:
-    """A node that computes of other values what a node does, with its `attributes` or others; its results are named
-    afresh."""
+def copy(node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope, attributes: Iterable[ir.Attr]) -> ir.Node:
+    """A node that computes of other values what a node does; its results are named afresh."""
+    made = copy_unnamed(node, inputs, attributes)
+    for old, new in zip(node.outputs, made.outputs, strict=True):
+        new.name = scope.make_name(old.name or node.op_type)
+    return made
+
+
+def copy_unnamed(node: ir.Node, inputs: Sequence[ir.Value | None], attributes: Iterable[ir.Attr]) -> ir.Node:
+    """A node that computes of other values what a node does, with all that is known of the results but their names."""
     made = ir.Node(
         node.domain,
         node.op_type,
         inputs,
-        node.attributes.values() if attributes is None else attributes,
+        attributes,
         num_outputs=len(node.outputs),
         version=node.version,
         name=node.name,
@@ -93,8 +98,15 @@ def copy(
     made.meta.update(node.meta)
     made.metadata_props.update(node.metadata_props)
     for old, new in zip(node.outputs, made.outputs, strict=True):
-        new.name, new.type, new.shape = scope.make_name(old.name or node.op_type), old.type, old.shape
+        new.type, new.shape = old.type, old.shape
         new.meta.update(old.meta)
+    return made
+
+
+def make_copy(spec: OperatorSpec, value: ir.Value) -> ir.Node:
+    """A node of the operator with the role `copy` over a value."""
+    made = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
+    made.outputs[0].type, made.outputs[0].shape = value.type, value.shape
     return made
 
 
