@@ -13,6 +13,7 @@ from ..engine.base.errors import quote_name
 from ..engine.base.provenance import SCOPE, SOURCE
 from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect, OperatorSpec, Option
+from ..engine.rewrite.subgraphs import NESTED
 from .pt2_archive import Archive
 from .pt2_extents import read_extent
 from .pt2_functional import Tensor, restore_whole
@@ -34,8 +35,6 @@ from .pt2_records import (
     separate_written,
 )
 
-#: how deep graphs of nodes may nest
-_DEPTH = 32
 #: arguments by which torch says where elements are, not what they are: by their type, and by their name
 _PLACES = frozenset({"as_device", "as_layout", "as_memory_format"})
 _PINNED = frozenset({"pin_memory", "generator", "device", "layout", "memory_format"})
@@ -79,8 +78,8 @@ class Program:
 
     def read_subgraph(self, record: Mapping[str, Any], name: str) -> int:
         """Read the graph of a node; the number of it."""
-        if self.depth == _DEPTH:
-            raise self.archive.make_error(f"graphs of nodes nest deeper than {_DEPTH}")
+        if self.depth == NESTED:
+            raise self.archive.make_error(f"graphs of nodes nest deeper than {NESTED}")
         self.depth += 1
         graph = _GraphReader(self, record, name)
         for argument in record["inputs"]:

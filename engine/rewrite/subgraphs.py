@@ -14,6 +14,8 @@ from ..dialects.operators import Dialect, OperatorSpec, Option, get_option
 if TYPE_CHECKING:
     from ..base.names import Scope
 
+#: how deep graphs of nodes may nest, and how deep they may call each other where they stand beside each other
+NESTED, CALLED = 32, 128
 #: the types of options that name graphs of the model
 _ONE, _SEVERAL = "subgraph", "[subgraph]"
 _GRAPH = ir.AttributeType.GRAPH
@@ -125,15 +127,15 @@ def list_called(
     graph: Iterable[ir.Node], dialect: Dialect, subgraphs: Sequence[ir.Graph], deep: bool = True
 ) -> list[ir.Graph]:
     """The graphs that the nodes of a graph name, if `deep` those that their nodes name in turn too, each once."""
-    found: list[ir.Graph] = []
+    found: dict[ir.Graph, None] = {}
     naming: dict[str, list[Option]] = {}  # the options of an operator that name graphs
     work = [graph]
     while work:
         for body in _list_named(work.pop(), dialect, subgraphs, naming):
             if body is not graph and body not in found:
-                found.append(body)
+                found[body] = None
                 work += [body] if deep else []
-    return found
+    return list(found)
 
 
 def _list_named(
@@ -153,13 +155,27 @@ def _list_named(
 
 
 def check_calls(graphs: Sequence[ir.Graph], dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> None:
-    """Raise ModelError where one of some graphs comes to call itself, which would have no end."""
+    """Raise ModelError where one of some graphs comes to call itself, which would have no end, or all call each other
+    too deep."""
     calls = {graph: set(_list_named(graph, dialect, subgraphs, {})) for graph in graphs}
-    while ends := [graph for graph, named in calls.items() if named.isdisjoint(calls)]:
-        for graph in ends:
-            del calls[graph]
+    callers: dict[ir.Graph, list[ir.Graph]] = {}
+    for graph, named in calls.items():
+        for body in named:
+            callers.setdefault(body, []).append(graph)
+    depth = dict.fromkeys(calls, 0)
+    ends = [graph for graph, named in calls.items() if not named]
+    while ends:
+        body = ends.pop()
+        del calls[body]
+        for graph in callers.get(body, ()):
+            depth[graph] = max(depth[graph], depth[body] + 1)
+            calls[graph].discard(body)
+            if not calls[graph]:
+                ends.append(graph)
     if calls:
         raise ModelError(f"graph {min(graph.name or '' for graph in calls)} calls itself, which never ends")
+    if max(depth.values()) > CALLED:
+        raise ModelError(f"its graphs call each other {max(depth.values())} deep, more than {CALLED}")
 
 
 def find_bodies(node: ir.Node) -> list[ir.Graph]:
