@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from ..engine.base.constants import FROZEN, WEIGHT
+from ..engine.base.constants import FROZEN, STATE, WEIGHT
 from ..engine.base.errors import quote_name
 from ..engine.base.provenance import SCOPE, SOURCE
 from ..engine.dialects.inference import make_shape
@@ -38,8 +39,6 @@ from .pt2_records import (
 #: arguments by which torch says where elements are, not what they are: by their type, and by their name
 _PLACES = frozenset({"as_device", "as_layout", "as_memory_format"})
 _PINNED = frozenset({"pin_memory", "generator", "device", "layout", "memory_format"})
-#: the key of `meta` of a graph under which it lists its state: what each buffer begins as, and what becomes of it
-STATE = "state"
 
 
 class Program:
@@ -105,6 +104,7 @@ class _GraphReader:
         self.constants: dict[Any, ir.Value] = {}
         self.lists: dict[Any, ir.Value] = {}
         self.names: set[str] = set()
+        self.numbers: Counter[str] = Counter()
         self.buffers: dict[str, tuple[ir.Value, Tensor]] = {}
         self.count = 0
 
@@ -162,9 +162,10 @@ class _GraphReader:
     # values
 
     def _rename(self, name: str) -> str:
-        wanted, count = name, 1
+        wanted = name
         while name in self.names:
-            name, count = f"{wanted}_{count}", count + 1
+            self.numbers[wanted] += 1
+            name = f"{wanted}_{self.numbers[wanted]}"
         self.names.add(name)
         return name
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from ..engine.base.constants import STATEFUL
 from ..engine.base.errors import ModelError, quote_name
 from ..engine.base.quantization import KEY, Quantization
 from ..engine.base.startup import dataclass, field
@@ -113,7 +114,7 @@ class TensorReader:
             value.meta["type"] = type_name
         data = self.read_content(record["buffer"], f"tensor {i}") if record["buffer"] else None
         if record["is_variable"]:
-            value.meta["variable"] = True
+            value.meta[STATEFUL] = True
         elif (data or 0 in static) and dtype and i not in subgraph.inputs and i not in subgraph.produced:
             value.const_value = self._read_constant(subgraph, i, data or memoryview(b""), dtype, static, value)
             subgraph.constants.append(value)

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..backends import probe, tflite_writer
+from ..engine.base.constants import STATEFUL
 from ..engine.base.quantization import KEY, Quantization, read_quantization
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec
 from ..engine.expressions.functions import DTYPES
@@ -285,7 +286,7 @@ def _make_value(value: Value | UnknownResult) -> ir.Value:
     if value.open:
         made.meta["static_shape"] = extents
     if value.variable:
-        made.meta["variable"] = True
+        made.meta[STATEFUL] = True
     if value.constant:
         made.const_value = _make_tensor(value)
     return made

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import NUMBERS, defer_elements, read_initializer
+from ..base.constants import NUMBERS, STATEFUL, defer_elements, read_initializer
 from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.quantization import (
@@ -42,7 +42,6 @@ from .quantized_nodes import (
     is_dequantizing,
     require_scales,
 )
-from .variables import KEPT
 
 #: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
 #: before it rounds, and averages of up to 127 codes not round otherwise
@@ -164,7 +163,7 @@ class Inserter:
 
     def expose_inputs(self) -> None:
         """Make the graph's inputs real, initial values included, and what kernels keep in tensors of their own."""
-        kept = (one for node in self._graph for one in node.inputs if one is not None and one.meta.get(KEPT))
+        kept = (one for node in self._graph for one in node.inputs if one is not None and one.meta.get(STATEFUL))
         for value in dict.fromkeys((*self._graph.inputs, *kept)):
             known = read_quantization(value)
             if known is None:
