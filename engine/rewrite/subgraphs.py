@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx_ir as ir
 
 from ..base.errors import ModelError
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec, Option, get_option
+from ..expressions.functions import DTYPES
 
 if TYPE_CHECKING:
     from ..base.names import Scope
@@ -228,6 +230,18 @@ def count_slices(node: ir.Node, spec: OperatorSpec) -> int | None:
     """How many of a node's last operands its graphs read slice by slice; None for an operator that does not say so."""
     counted = node.attributes.get(spec.facts.slices or "")
     return None if counted is None else counted.as_int()
+
+
+def make_parameter(name: str, operand: Any, kind: str | None) -> ir.Value:
+    """An input of a graph: like the operand that it stands for, or a scalar of the type that a graph must have there.
+
+    An operand that is a number of a rule is a scalar in single precision.
+    """
+    if isinstance(operand, ir.Value) and kind is None:
+        return ir.Value(name=name, type=operand.type, shape=operand.shape)
+    known = ir.DataType.from_numpy(operand.dtype) if isinstance(operand, np.ndarray) and kind is None else None
+    shape = operand.shape if known is not None else ()
+    return ir.Value(name=name, type=ir.TensorType(known or DTYPES[kind or "f32"]), shape=ir.Shape(shape))
 
 
 def make_slice(value: ir.Value, axis: int) -> ir.Value:
