@@ -25,7 +25,7 @@ from .complex_numbers import is_about_complex, is_complex_node
 from .conditions import Guard
 from .edits import Edits
 from .failures import explain_failure
-from .pattern_search import SEARCHED, Bindings
+from .pattern_search import SEARCHED, Bindings, Made, Then
 from .profile import get_profile
 from .replacement import MalformedError, check, has_another_shape, make_known_result, note_extents
 from .rules import Rule, RuleSet, Settle
@@ -280,16 +280,10 @@ class Applier:
             if check_clauses(rule, frame, None):
                 told.update(list_remarks(rule, frame))
 
-        try:
-            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._make_budget(node))
+        refusal = self._ask(rule, node, ask)
+        if refusal is None:
             self.outcome.told.update(told)
-        except Refused as refusal:
-            return Reason(rule.name, refusal.span, str(refusal))
-        except TooManyError as error:
-            return Reason(rule.name, rule.span, str(error))
-        except Exhausted as error:
-            raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
-        return None
+        return refusal
 
     def find_covered(self, rule: Rule, node: ir.Node) -> tuple[ir.Node, ...] | Reason | None:
         """The nodes that the pattern of a rule covers, its root at a node; why it does not take them; None where it is
@@ -299,6 +293,10 @@ class Applier:
             frame = self._make_frame(rule, bindings, Budget())
             return _list_covered(rule, node, bindings) if check_clauses(rule, frame, None) else None
 
+        return self._ask(rule, node, ask)
+
+    def _ask(self, rule: Rule, node: ir.Node, ask: Then[Made]) -> Made | Reason | None:
+        """What is first found where the pattern of a rule fits at a node, or why the rule does not take the node."""
         try:
             return rule.matcher.search(node, ask, self._opset, self._subgraphs, self._make_budget(node))
         except Refused as refusal:
