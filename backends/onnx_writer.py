@@ -8,7 +8,7 @@ import onnx.checker
 import onnx.shape_inference
 import onnx_ir as ir
 
-from ..engine.base.errors import RewriteError
+from ..engine.base.errors import RewriteError, join_lines
 from ..engine.dialects.onnx_schemas import find_schema, find_version_with
 from ..engine.dialects.operators import Dialect
 from ..engine.passes.output_names import name_outputs
@@ -123,4 +123,4 @@ def check(model: bytes, known: bool = False, given: bool = False) -> None:
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         if given and isinstance(error, onnx.shape_inference.InferenceError):
             return
-        raise RewriteError(f"the model built is not valid ONNX: {' '.join(str(error).split())}") from error
+        raise RewriteError(f"the model built is not valid ONNX: {join_lines(error)}") from error

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from ..engine.base.errors import ModelError
-from ..engine.base.quantization import Quantization
+from ..engine.base.quantization import KEY, Quantization
 from ..engine.dialects.operators import Catalogue, Dialect, Option
 from ..frontends import option
 from .tflite_writer import write
@@ -87,7 +87,7 @@ def find_element_type(kind: Type, dialect: Dialect) -> ir.DataType:
 def _make_value(name: str, what: Described | Constant, dialect: Dialect) -> ir.Value:
     value = ir.Value(name=name)
     if isinstance(what, tuple) and isinstance(what[-1], Quantization):
-        value.meta["quantization"] = what[-1]
+        value.meta[KEY] = what[-1]
     if isinstance(what, tuple) and not isinstance(what[0], np.ndarray):
         described: tuple[Any, ...] = what
         value.type = ir.TensorType(find_element_type(described[0], dialect))

@@ -21,8 +21,8 @@ from ..engine.base.errors import ModelError, RewriteError
 from ..engine.base.startup import dataclass, field
 from ..frontends.mapping import load
 from ..frontends.onnx_graphs import list_nodes
-from ..frontends.protobuf_outline import WireError, outline_model
-from .wire import Encoder, encode_tag, encode_varint
+from ..frontends.protobuf_outline import WireError, encode_external, encode_varint, outline_model
+from .wire import Encoder, encode_tag
 
 #: constants of as many bytes are written from where they lie, smaller ones with the nodes
 LARGE = 1 << 12
@@ -66,10 +66,7 @@ class Weight:
 
     def encode_external(self, location: str, offset: int) -> bytes:
         """The message, when the bytes are in another file at an offset."""
-        told = {"location": location, "offset": f"{offset}", "length": f"{self.tensor.nbytes}"}
-        entries = [onnx.StringStringEntryProto(key=key, value=value) for key, value in told.items()]
-        place = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL, external_data=entries)
-        return self.head + bytes(place.SerializeToString())
+        return self.head + encode_external(location, offset, self.tensor.nbytes)
 
 
 @dataclass(frozen=True, slots=True)

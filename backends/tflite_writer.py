@@ -12,9 +12,10 @@ import numpy.typing as npt
 import onnx_ir as ir
 from flatbuffers import flexbuffers
 
+from ..engine.base.constants import STATEFUL
 from ..engine.base.errors import ModelError
 from ..engine.base.garbage_collection import pause_collection
-from ..engine.base.quantization import Quantization
+from ..engine.base.quantization import KEY, Quantization
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, Option
 from ..engine.dialects.versions import find_version
@@ -203,12 +204,12 @@ class _Writer:
             "type": self._find_type(value),
             "buffer": 0 if content is None else self._add_buffer(_encode_content(value, content)),
             "name": value.name or "",
-            "is_variable": True if value.meta.get("variable") else None,
+            "is_variable": True if value.meta.get(STATEFUL) else None,
             "sparsity": _write_sparsity(value.meta["sparsity"], self.dialect) if "sparsity" in value.meta else None,
             "shape_signature": signature,
             "has_rank": True if shape is not None and not len(shape) else None,  # else extents tell
         }
-        quantization = value.meta.get("quantization")
+        quantization = value.meta.get(KEY)
         if quantization is not None:
             record["quantization"] = self._write_quantization(quantization, subgraph)
         subgraph.numbers[value] = len(subgraph.tensors)

@@ -15,18 +15,7 @@ from onnx_ir import serde
 
 from ..engine.base.constants import DECLARED
 from ..engine.dialects.inference import read_extents
-
-
-def encode_varint(number: int) -> bytes:
-    """A number of at least 0 by seven bits a byte, the lowest first."""
-    if number < 128:
-        return bytes((number,))
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes((*out, number))
-
+from ..frontends.protobuf_outline import encode_varint
 
 #: the lengths that take one byte
 _SIZES = [bytes((size,)) for size in range(128)]

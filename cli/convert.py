@@ -18,6 +18,9 @@ from .result import Failure, Result
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ..backends.writers import Writer
+    from ..conversion.compiled_rules import Prepared
+    from ..conversion.options import Options
     from ..engine.passes.base import Observer
     from ..engine.rewrite.rules import Override, RuleSet
     from ..verify import Interpreter
@@ -137,56 +140,36 @@ def command(
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.
     """
-    from ..backends.writers import find_writer
-    from ..conversion.compiled_rules import prepare
-    from ..conversion.conversion_steps import find_writer as find_format
-    from ..conversion.conversion_steps import plan_steps
-    from ..conversion.options import DEFAULT, Options
+    from ..conversion.conversion_steps import find_writer
+    from ..conversion.options import Options
     from ..conversion.signatures import ALL
-    from ..conversion.subject import list_signatures as names
-    from ..conversion.subject import members
+    from ..conversion.subject import list_signatures, members
     from ..engine.base.atomic_write import read_mode
     from ..engine.base.errors import CallError
     from ..engine.passes.base import observe
     from ..engine.passes.layout import Interface
     from ..engine.passes.resize import RequestedShapes
     from ..engine.rewrite.trace import Trace, trace_rules
-    from .console import show_wait
     from .jobs import assign_pages, check_files, list_files, plan_jobs, split_signatures
 
     if trace and (not models or read_mode(trace)):
-        models, trace = (
-            (Path(trace), *models),
-            "",
-        )  # `--trace MODEL`: the option stands before what it takes no value of
+        # `--trace MODEL`: the option stands before what it takes no value of
+        models, trace = (Path(trace), *models), ""
     if not models:
         raise click.UsageError(
             "Missing argument MODEL: a .tflite, .onnx or .pt2 file, a .task bundle or a folder.", ctx
         )
     if not models[0].exists() and (unknown := explain_unknown(f"{models[0]}")):
         raise CallError(unknown)
-    if output is not None and find_writer(output.name) is not None:
-        raise CallError(f"{output}: is an ending without a name before it")
     # Every other option of the command is a field of Options, by its name.
-    options = Options(**asked)
-    if options.to is None and output is not None and output.suffix:
-        if find_writer(output.suffix) is not None:
-            options = options.replace(to=output.suffix)
-        elif options.rules == DEFAULT.rules:
-            raise CallError(f"{output}: no format has the ending {output.suffix}: --to says which one is to be written")
-    if options.to is None and f"{flags.FOLDER}.output" in ctx.meta:
-        options = options.replace(to="/")
-    written = find_format(options)
+    options = _choose_format(Options(**asked), output, f"{flags.FOLDER}.output" in ctx.meta)
+    written = find_writer(options)
     if external_data and written.dialect != "onnx":
         raise CallError(f"--external-data is about ONNX models: what is written is {written.name}")
     jobs = plan_jobs(models, output, folder, options.member, members, written.suffixes[0], written.folder)
     if options.signature == ALL:
-        jobs, options = split_signatures(jobs, names, written.folder), options.replace(signature=None)
-    # Rules that cannot be had concern no single model: they are told before the first is read, and once.
-    steps = {step for job in jobs for step in plan_steps(f"{job.source}", options.replace(member=job.member))}
-    with show_wait("rules are read for the first time; they are kept for the next", quiet):
-        prepared = [prepare(step.stacked, step.opset) for step in steps]
-    overrides = tuple(dict.fromkeys(one for each in prepared for one in each.pack.overrides))
+        jobs, options = split_signatures(jobs, list_signatures, written.folder), options.replace(signature=None)
+    prepared = _prepare_all(jobs, options, quiet)
     Interface.parse(options.layout)
     RequestedShapes.parse(options.input_shape, options.batch)
     if layout_svg is not None and written.dialect != "onnx":
@@ -200,19 +183,10 @@ def command(
     files += [("--report", page / "index.html")] if page is not None and paged else []
     files += [("--layout-svg", layout_svg)] if layout_svg is not None else []
     check_files(files, [job.source for job in jobs])
-    for name, said in (("--trace", trace), ("--print-after", print_after)):
-        if workers > 1 and said is not None:
-            raise CallError(f"{name} shows one thing after the other: leave out --jobs")
-        if as_json and said is not None:
-            raise CallError(f"{name} prints lines and --json a document: leave out one of them")
+    _refuse_lines((("--trace", trace), ("--print-after", print_after)), workers, as_json)
     observers = [] if print_after is None else [_make_printer(print_after, [each.rules for each in prepared])]
-    if verify and not written.runtime:
-        how = "is run by its own README" if written.folder else "is compiled into a program first"
-        raise CallError(f"--verify runs a model's file: what is written as {written.name} {how}")
     if verify:
-        from ..verify.interpreter import require
-
-        require("onnxruntime")
+        _require_runtime(written)
     watcher = None if trace is None else Trace(click.echo, trace or None)
     call = Call(
         options,
@@ -227,12 +201,63 @@ def command(
         as_json,
         page if paged else None,
     )
+    overrides = tuple(dict.fromkeys(one for each in prepared for one in each.pack.overrides))
     with trace_rules(watcher), observe(*observers):
         done = run(jobs, call, overrides)
     if watcher is not None and (unmet := watcher.explain_silence()):
         print_error(f"--trace: {unmet}")
         done = False
     ctx.exit(0 if done else 1)
+
+
+def _choose_format(options: Options, output: Path | None, folder: bool) -> Options:
+    """Options that say which format to write where -o does, by its ending or as it names a folder."""
+    from ..backends.writers import find_writer
+    from ..conversion.options import DEFAULT
+    from ..engine.base.errors import CallError
+
+    if output is not None and find_writer(output.name) is not None:
+        raise CallError(f"{output}: is an ending without a name before it")
+    if options.to is None and output is not None and output.suffix:
+        if find_writer(output.suffix) is not None:
+            return options.replace(to=output.suffix)
+        if options.rules == DEFAULT.rules:
+            raise CallError(f"{output}: no format has the ending {output.suffix}: --to says which one is to be written")
+    return options.replace(to="/") if options.to is None and folder else options
+
+
+def _prepare_all(jobs: Sequence[Job], options: Options, quiet: bool) -> list[Prepared]:
+    """The rules of all steps: those that cannot be had concern no single model, and are told before the first is read,
+    and once."""
+    from ..conversion.compiled_rules import prepare
+    from ..conversion.conversion_steps import plan_steps
+    from .console import show_wait
+
+    steps = {step for job in jobs for step in plan_steps(f"{job.source}", options.replace(member=job.member))}
+    with show_wait("rules are read for the first time; they are kept for the next", quiet):
+        return [prepare(step.stacked, step.opset) for step in steps]
+
+
+def _refuse_lines(shown: Sequence[tuple[str, str | None]], workers: int, as_json: bool) -> None:
+    """Raise CallError for options that print lines, where several processes would, or a document is asked for."""
+    from ..engine.base.errors import CallError
+
+    for name, said in shown:
+        if workers > 1 and said is not None:
+            raise CallError(f"{name} shows one thing after the other: leave out --jobs")
+        if as_json and said is not None:
+            raise CallError(f"{name} prints lines and --json a document: leave out one of them")
+
+
+def _require_runtime(written: Writer) -> None:
+    """Raise CallError where what is written cannot be run to be verified."""
+    from ..engine.base.errors import CallError
+    from ..verify.interpreter import require
+
+    if not written.runtime:
+        how = "is run by its own README" if written.folder else "is compiled into a program first"
+        raise CallError(f"--verify runs a model's file: what is written as {written.name} {how}")
+    require("onnxruntime")
 
 
 def _make_printer(name: str, rules: Sequence[RuleSet]) -> Observer:

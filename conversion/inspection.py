@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import onnx
 import onnx_ir as ir
 
+from ..engine.base.provenance import RULE
 from ..engine.dialects.operators import Dialect
-from ..engine.rewrite.driver import RULE
 from .compiled_rules import Prepared, prepare
 from .conversion_steps import plan_steps
 from .options import DEFAULT, Options

@@ -22,6 +22,7 @@ from ..engine.base.errors import (
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.base.held_files import hold_files
 from ..engine.base.names import Scope
+from ..engine.base.provenance import RULE
 from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.base.startup import dataclass, replace
 from ..engine.packs.headers import read_pair
@@ -32,7 +33,6 @@ from ..engine.passes.part import Part
 from ..engine.passes.pass_list import PassOptions, list_passes
 from ..engine.passes.resize import RequestedShapes
 from ..engine.passes.state import describe_state
-from ..engine.rewrite.driver import RULE
 from ..engine.rewrite.subgraphs import list_called
 from ..frontends.source import Source, accept
 from . import signatures

@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import io
-import lzma
 import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator
 
-from ..engine.base.errors import ModelError
+from ..engine.base.errors import ModelError, join_lines, quote_name
 from .byte_view import ByteView
 from .mapping import load
-from .tensor import quote_name
+from .zip_members import HEADER, MALFORMED, read_member
 
 #: what tells a TensorFlow Lite file, at bytes 4 to 8
 _IDENTIFIER = b"TFL3"
-#: what tells the header of a member, and the end of a directory
-_HEADER, _END = b"PK\x03\x04", b"PK\x05\x06"
+#: what tells the end of a directory
+_END = b"PK\x05\x06"
 #: the end of a directory is 22 bytes and a comment of at most 65535
 _TAIL = 22 + 65535
 #: bundles in bundles are followed so deep
 _DEPTH = 4
-#: a compressed member may be so many times larger than it is in the archive, beyond some megabytes
-_RATIO, _ALLOWANCE = 256, 1 << 26
-#: all that the standard library raises on bytes that are no archive
-_MALFORMED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    OSError,
-    EOFError,
-    ValueError,
-    NotImplementedError,
-)
 
 
 def is_bundle(path: str | os.PathLike[str]) -> bool:
@@ -76,7 +60,7 @@ def open_member(path: str | os.PathLike[str], member: str) -> memoryview:
 def _is_archive(data: memoryview) -> bool:
     if bytes(data[4:8]) == _IDENTIFIER:
         return False
-    return bytes(data[:4]) == _HEADER or _END in bytes(data[-_TAIL:])
+    return bytes(data[:4]) == HEADER or _END in bytes(data[-_TAIL:])
 
 
 def _iterate_models(data: memoryview, name: str, prefix: str, depth: int = 1) -> Iterator[tuple[str, memoryview]]:
@@ -86,29 +70,11 @@ def _iterate_models(data: memoryview, name: str, prefix: str, depth: int = 1) ->
             for entry in archive.infolist():
                 if not entry.filename or entry.filename.endswith("/"):
                     continue
-                content = _read_content(archive, entry, data, name)
+                content = read_member(archive, entry, data, name)
                 path = f"{prefix}{entry.filename}"
                 if bytes(content[4:8]) == _IDENTIFIER or entry.filename.endswith(".tflite"):
                     yield path, content
                 elif entry.filename.endswith(".task") and depth < _DEPTH and _is_archive(content):
                     yield from _iterate_models(content, name, f"{path}/", depth + 1)
-    except _MALFORMED as error:
-        raise ModelError(f"{name}: malformed archive: {' '.join(str(error).split())}") from error
-
-
-def _read_content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, data: memoryview, name: str) -> memoryview:
-    if entry.flag_bits & 1:
-        raise ModelError(f"{name}: {quote_name(entry.filename)} is encrypted")
-    if entry.compress_type != zipfile.ZIP_STORED:
-        if entry.file_size > _RATIO * entry.compress_size + _ALLOWANCE:
-            raise ModelError(f"{name}: {quote_name(entry.filename)} would unpack to {entry.file_size} bytes")
-        return memoryview(archive.read(entry))
-    start = entry.header_offset
-    header = bytes(data[start : start + 30]) if start >= 0 else b""
-    if len(header) < 30 or header[:4] != _HEADER:
-        raise ModelError(f"{name}: malformed archive: {quote_name(entry.filename)} is not where the directory says")
-    start += 30 + sum(struct.unpack_from("<HH", header, 26))
-    if start + entry.file_size > len(data):
-        end = start + entry.file_size
-        raise ModelError(f"{name}: truncated: {quote_name(entry.filename)} ends at byte {end} of {len(data)}")
-    return data[start : start + entry.file_size]
+    except MALFORMED as error:
+        raise ModelError(f"{name}: malformed archive: {join_lines(error)}") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ..engine.base.errors import ModelError
+from ..engine.base.errors import ModelError, join_lines
 from ..engine.base.startup import dataclass, field
 from . import constant
 from .mapping import load
@@ -51,7 +51,7 @@ class TensorFiles:
                 return constant.make_tensor(memoryview(tensor.tobytes()), tensor.dtype, extents, said)
             return ir.Tensor(tensor.numpy(), tensor.dtype, name=tensor.name)
         except (ValueError, TypeError, AssertionError) as error:
-            raise ModelError(f"{self.name}: malformed: {said}: {' '.join(f'{error}'.split())}") from error
+            raise ModelError(f"{self.name}: malformed: {said}: {join_lines(error)}") from error
 
     def _read_bytes(self, tensor: ir.ExternalTensor, size: int) -> memoryview:
         data, offset = self._open_file(os.fspath(tensor.location), tensor.name or ""), tensor.offset or 0

@@ -30,7 +30,6 @@ SCALARS = {
     "subgraph": "i",
 }
 
-_U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
 _I32 = struct.Struct("<i")
 

@@ -16,7 +16,7 @@ from onnx_ir import serde
 from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 from ..engine.base.constants import DECLARED
-from ..engine.base.errors import ModelError
+from ..engine.base.errors import ModelError, join_lines
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.extents import list_scale_factors
 from ..engine.dialects.onnx_schemas import NEGATIVE_AXES, find_schema
@@ -366,4 +366,4 @@ def _explain_error(error: BaseException) -> str:
     first = isinstance(error, serde.SerdeError)  # which tells where, and what it came from what
     while first and (inner := error.__cause__ or error.__context__) is not None:
         error = inner
-    return " ".join(f"{error}".split())[:300] or type(error).__name__
+    return join_lines(error)[:300] or type(error).__name__

@@ -5,8 +5,6 @@ Sources: the wire format at https://protobuf.dev/programming-guides/encoding, th
 
 from __future__ import annotations
 
-from typing import Any
-
 import onnx
 from google.protobuf.descriptor import Descriptor
 
@@ -72,7 +70,7 @@ def _outline_message(walk: _Walk, at: int, end: int, kind: Descriptor, depth: in
             if size >= _LARGE:
                 found: list[bytes | memoryview] | None = None
                 if is_tensor and number == _RAW:
-                    place, found = _encode_external(at, size), []
+                    place, found = [encode_external(LOCATION, at, size)], []
                 elif number in inner:
                     within = _outline_message(walk, at, at + size, inner[number], depth - 1)
                     if within is not None:
@@ -92,18 +90,20 @@ def _outline_message(walk: _Walk, at: int, end: int, kind: Descriptor, depth: in
     return [*parts, data[kept:end], *place] if parts else None
 
 
-def _encode_external(offset: int, size: int) -> list[bytes | memoryview]:
-    told = {"location": LOCATION, "offset": f"{offset}", "length": f"{size}"}
+def encode_external(location: str, offset: int, size: int) -> bytes:
+    """What a tensor says of its bytes where these lie in another file."""
+    told = {"location": location, "offset": f"{offset}", "length": f"{size}"}
     entries = [onnx.StringStringEntryProto(key=key, value=value) for key, value in told.items()]
-    place: Any = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL, external_data=entries)
-    return [place.SerializeToString()]
+    place = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL, external_data=entries)
+    return bytes(place.SerializeToString())
 
 
 def _encode_field(number: int, size: int) -> bytes:
-    return _encode(number << 3 | _BYTES) + _encode(size)
+    return encode_varint(number << 3 | _BYTES) + encode_varint(size)
 
 
-def _encode(number: int) -> bytes:
+def encode_varint(number: int) -> bytes:
+    """A number of at least 0 by seven bits a byte, the lowest first."""
     out = bytearray()
     while number > 127:
         out.append(number & 127 | 128)

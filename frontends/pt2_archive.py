@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 import json
-import lzma
 import math
-import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from ..engine.base.errors import ModelError
+from ..engine.base.errors import ModelError, join_lines, quote_name
 from .byte_view import ByteView
 from .file_kinds import explain_kind
-from .tensor import quote_name
+from .zip_members import HEADER, MALFORMED, RATIO, read_member
 
 #: more members than programs have, and more bytes of JSON than can be read in the memory that there is
 _MEMBERS, _TEXT = 1 << 17, 1 << 30
-#: a compressed member may be so many times larger than it is in the archive, beyond some megabytes
-_RATIO, _ALLOWANCE = 256, 1 << 26
 #: so much larger than the archive may tensors be whose elements lie upon each other, beyond as many bytes, together
 _SPREAD = 1 << 28
 #: what numpy can hold
 _RANK, _ELEMENTS = 64, 1 << 58
 #: how to export what tensors of other classes hold
 _PLAIN = "torchao.utils.unwrap_tensor_subclass(model) before the export makes plain tensors of it"
-#: what tells the header of a member
-_HEADER = b"PK\x03\x04"
-#: all that the standard library raises on bytes that are no archive
-_MALFORMED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    OSError,
-    EOFError,
-    ValueError,
-    NotImplementedError,
-)
 #: how a program is written that can be read
 EXPORT = (
     "export the model in Python:\n"
@@ -60,8 +42,8 @@ class Archive:
 
     def __init__(self, data: memoryview, name: str) -> None:
         self.data, self.name = data, name
-        self._room = _RATIO * len(data) + _SPREAD
-        if bytes(data[:4]) != _HEADER:
+        self._room = RATIO * len(data) + _SPREAD
+        if bytes(data[:4]) != HEADER:
             kind = explain_kind(data, "aten") or f"; a checkpoint holds weights and no graph: {EXPORT}"
             raise self.make_error(f"no exported program of PyTorch{kind}")
         try:
@@ -69,8 +51,8 @@ class Archive:
             entries = self._zip.infolist()
         except zipfile.BadZipFile as error:
             raise self.make_error("truncated or damaged: the archive has no directory at its end") from error
-        except _MALFORMED as error:
-            raise self.make_error(f"malformed archive: {' '.join(f'{error}'.split())}") from error
+        except MALFORMED as error:
+            raise self.make_error(f"malformed archive: {join_lines(error)}") from error
         if len(entries) > _MEMBERS:
             raise self.make_error(f"the archive has {len(entries)} members, more than {_MEMBERS}")
         self._entries = {entry.filename.partition("/")[2]: entry for entry in entries}
@@ -111,23 +93,7 @@ class Archive:
         entry = self._entries.get(path)
         if entry is None:
             raise self.make_error(f"malformed: there is no {quote_name(path)} in the archive")
-        if entry.flag_bits & 1:
-            raise self.make_error(f"{quote_name(path)} is encrypted")
-        if entry.compress_type != zipfile.ZIP_STORED:
-            if entry.file_size > _RATIO * entry.compress_size + _ALLOWANCE:
-                raise self.make_error(f"{quote_name(path)} would unpack to {entry.file_size} bytes")
-            try:
-                return memoryview(self._zip.read(entry))
-            except _MALFORMED as error:
-                raise self.make_error(f"malformed archive: {' '.join(f'{error}'.split())}") from error
-        start = entry.header_offset
-        header = bytes(self.data[start : start + 30]) if start >= 0 else b""
-        if len(header) < 30 or header[:4] != _HEADER:
-            raise self.make_error(f"malformed archive: {quote_name(path)} is not where the directory says")
-        start += 30 + sum(struct.unpack_from("<HH", header, 26))
-        if start + entry.file_size > len(self.data):
-            raise self.make_error(f"truncated: {quote_name(path)} ends behind the end of the file")
-        return self.data[start : start + entry.file_size]
+        return read_member(self._zip, entry, self.data, self.name)
 
     def read_tensor(self, program: str, folder: str, key: str, types: Mapping[int, ir.DataType]) -> ir.TensorProtocol:
         """A weight (`folder` weights) or constant (`constants`) of a program: the same for those that are tied.

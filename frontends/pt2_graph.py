@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from ..engine.base.constants import FROZEN, WEIGHT
+from ..engine.base.constants import FROZEN, STATE, WEIGHT
+from ..engine.base.errors import quote_name
+from ..engine.base.provenance import SCOPE, SOURCE
 from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect, OperatorSpec, Option
+from ..engine.rewrite.subgraphs import NESTED
 from .pt2_archive import Archive
 from .pt2_extents import read_extent
 from .pt2_functional import Tensor, restore_whole
@@ -31,15 +35,10 @@ from .pt2_records import (
     name_arguments,
     separate_written,
 )
-from .tensor import quote_name
 
-#: how deep graphs of nodes may nest
-_DEPTH = 32
 #: arguments by which torch says where elements are, not what they are: by their type, and by their name
 _PLACES = frozenset({"as_device", "as_layout", "as_memory_format"})
 _PINNED = frozenset({"pin_memory", "generator", "device", "layout", "memory_format"})
-#: the key of `meta` of a graph under which it lists its state: what each buffer begins as, and what becomes of it
-STATE = "state"
 
 
 class Program:
@@ -78,8 +77,8 @@ class Program:
 
     def read_subgraph(self, record: Mapping[str, Any], name: str) -> int:
         """Read the graph of a node; the number of it."""
-        if self.depth == _DEPTH:
-            raise self.archive.make_error(f"graphs of nodes nest deeper than {_DEPTH}")
+        if self.depth == NESTED:
+            raise self.archive.make_error(f"graphs of nodes nest deeper than {NESTED}")
         self.depth += 1
         graph = _GraphReader(self, record, name)
         for argument in record["inputs"]:
@@ -105,6 +104,7 @@ class _GraphReader:
         self.constants: dict[Any, ir.Value] = {}
         self.lists: dict[Any, ir.Value] = {}
         self.names: set[str] = set()
+        self.numbers: Counter[str] = Counter()
         self.buffers: dict[str, tuple[ir.Value, Tensor]] = {}
         self.count = 0
 
@@ -162,9 +162,10 @@ class _GraphReader:
     # values
 
     def _rename(self, name: str) -> str:
-        wanted, count = name, 1
+        wanted = name
         while name in self.names:
-            name, count = f"{wanted}_{count}", count + 1
+            self.numbers[wanted] += 1
+            name = f"{wanted}_{self.numbers[wanted]}"
         self.names.add(name)
         return name
 
@@ -222,9 +223,9 @@ class _GraphReader:
             attributes,
             outputs=[self._make_value(result, tag) for result, tag in zip(names, tags, strict=True)],
             name="/".join([*(word.partition(":")[0] for word in scope.split("/") if word), f"{name.lower()}_{number}"]),
-            metadata_props={"nnrewrite.source": f"{record['target'].removeprefix('torch.ops.')}@{self.name}:{number}"},
+            metadata_props={SOURCE: f"{record['target'].removeprefix('torch.ops.')}@{self.name}:{number}"},
         )
-        node.metadata_props.update({"nnrewrite.scope": scope} if scope else {})
+        node.metadata_props.update({SCOPE: scope} if scope else {})
         self.made.append(node)
         is_view = written is None and spec is not None and "view" in spec.traits and len(given) > 0
         self._bind_results(node, names, spec, self._find_tensor(given[0] if is_view else written), not is_view)
@@ -362,7 +363,7 @@ class _GraphReader:
         self.made.append(
             ir.Node(
                 spec.domain, spec.name, operands, outputs=results, name=f"{spec.name.lower()}_{name}_{self.count}",
-                metadata_props={"nnrewrite.source": f"{name}@{self.name}"},
+                metadata_props={SOURCE: f"{name}@{self.name}"},
             )
         )  # fmt: skip
         return results

@@ -6,7 +6,7 @@ import os
 
 import onnx_ir as ir
 
-from ..engine.base.errors import ModelError
+from ..engine.base.errors import ModelError, join_lines
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.dialects.operators import Catalogue, Dialect
 from .mapping import load
@@ -47,7 +47,7 @@ def read(
         try:
             return _read(Archive(data, name), catalogue.find_dialect("aten"))
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, ArithmeticError, RecursionError) as error:
-            said = " ".join(f"{error}".split())
+            said = join_lines(error)
             raise ModelError(f"{name}: malformed program: {type(error).__name__} {said:.200}") from error
 
 

@@ -26,8 +26,8 @@ def _is_wrong(node: ir.Node, value: ir.Value, spec: OperatorSpec) -> bool:
     if not spec.facts.ranks or len(node.outputs) != len(spec.results):
         return False
     name = spec.facts.ranks.get(spec.results[value.index() or 0].name)
-    place = next((at for at, operand in enumerate(spec.operands) if operand.name == name), len(node.inputs))
-    like = node.inputs[place] if place < len(node.inputs) else None
+    place = spec.find_operand(name) if name is not None else None
+    like = node.inputs[place] if place is not None and place < len(node.inputs) else None
     if like is None or like.shape is None or value.shape is None:
         return False
     return like.shape.rank() != value.shape.rank()

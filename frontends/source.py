@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from ..engine.base.atomic_write import check_name
-from ..engine.base.errors import CallError, ModelError
+from ..engine.base.errors import CallError, ModelError, join_lines
 
 
 class Program(Protocol):
@@ -57,7 +57,7 @@ def _save(program: Any) -> bytes:
     try:
         torch.export.save(program, stream)
     except Exception as error:  # of any kind, as what a program holds saves itself
-        raise ModelError(f"torch cannot save the program: {' '.join(f'{error}'.split())}") from error
+        raise ModelError(f"torch cannot save the program: {join_lines(error)}") from error
     return stream.getvalue()
 
 

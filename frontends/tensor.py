@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from ..engine.base.errors import ModelError
-from ..engine.base.quantization import Quantization
+from ..engine.base.constants import STATEFUL
+from ..engine.base.errors import ModelError, quote_name
+from ..engine.base.quantization import KEY, Quantization
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.inference import make_shape
 from ..engine.dialects.operators import Dialect
@@ -19,11 +19,6 @@ from .flatbuffer_reader import FlatBuffer, Record
 
 #: number of the buffer that stands for no data
 _NO_BUFFER = 0
-
-
-def quote_name(name: str) -> str:
-    """A name out of a file, fit to stand in one line of a message."""
-    return json.dumps(name if len(name) <= 80 else f"{name[:77]}...")
 
 
 def make_unique_names(tensors: list[Record], first: list[int]) -> list[str]:
@@ -119,7 +114,7 @@ class TensorReader:
             value.meta["type"] = type_name
         data = self.read_content(record["buffer"], f"tensor {i}") if record["buffer"] else None
         if record["is_variable"]:
-            value.meta["variable"] = True
+            value.meta[STATEFUL] = True
         elif (data or 0 in static) and dtype and i not in subgraph.inputs and i not in subgraph.produced:
             value.const_value = self._read_constant(subgraph, i, data or memoryview(b""), dtype, static, value)
             subgraph.constants.append(value)
@@ -128,7 +123,7 @@ class TensorReader:
             quantization = self._read_quantization(record["quantization"], static, subgraph, i)
             if quantization is not None:
                 self._require_codes(quantization, dtype, subgraph, i)
-                value.meta["quantization"] = quantization
+                value.meta[KEY] = quantization
         return value
 
     def _find_item(self, subgraph: Subgraph, i: int) -> ir.Value | None:

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from ..engine.base.errors import quote_name
 from ..engine.base.garbage_collection import pause_collection
+from ..engine.base.provenance import SOURCE
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.operators import Catalogue, Dialect
 from . import custom, option
 from .flatbuffer_reader import FlatBuffer, Record, make_schema
 from .mapping import load
-from .tensor import Subgraph, TensorReader, make_unique_names, quote_name
+from .tensor import Subgraph, TensorReader, make_unique_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +229,7 @@ class _Reader:
             outputs=[self._make_result(subgraph, i, number) for i in results],
             version=code.version,
             name=f"{kind}_{place}",
-            metadata_props={"nnrewrite.source": f"{kind}@{subgraph.index}:{number}"},
+            metadata_props={SOURCE: f"{kind}@{subgraph.index}:{number}"},
         )
         spec = self.dialect.operators.get(code.name)
         if spec is not None and spec.facts.reshapes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from ..engine.base.quantization import Quantization
+from ..engine.base.quantization import CODES, MATCHED, Quantization
 from ..engine.dialects.operators import OperatorSpec
 from ..verify.frames import Array
 from .choices import Choices
@@ -16,8 +16,8 @@ from .elements import draw_axis_grid, draw_codes, draw_grid, draw_sums, make_gri
 from .finding import Rejected
 from .sketch import Value
 
-#: classes of operators, and what ops.yaml says of the grids of their values
-_CODES, _MATCHED, _SAME, _OWN = "codes", "matched", "same", "own"
+#: what ops.yaml says of the grids of values
+_SAME, _OWN = "same", "own"
 #: in so many of a hundred draws all scales are powers of two, which some kernels compute otherwise
 _OF_TWO = 12
 #: in so many a sum says no scale, and is an input of the model
@@ -37,7 +37,7 @@ class StepQuantization:
         self._products = spec.facts.products
         self._channels = {self._places[name]: axis for name, axis in spec.facts.channels.items()}
         self._fixed = spec.facts.grid
-        self._alike = spec.facts.quantization in (_CODES, _MATCHED)
+        self._alike = spec.facts.quantization in (CODES, MATCHED)
         self._mixed = (self._fixed == _SAME or (self._alike and self._fixed != _OWN)) and choices.draw_chance(
             _MIXED, True if choices.turn is not None and choices.turn % _TURNS == _LAST else None
         )

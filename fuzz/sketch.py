@@ -10,7 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from ..backends import probe, tflite_writer
-from ..engine.base.quantization import Quantization, read_quantization
+from ..engine.base.constants import STATEFUL
+from ..engine.base.quantization import KEY, Quantization, read_quantization
 from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec
 from ..engine.expressions.functions import DTYPES
 from ..verify.frames import Array
@@ -261,7 +262,7 @@ def _make_scratch(operator: OperatorSpec, name: str) -> Iterator[ir.Value]:
     """The values that integer kernels keep beside an operator."""
     for place, (kind, scale) in enumerate(operator.facts.fuzz.scratch or ()):
         value = ir.Value(name=f"{name}/scratch_{place}", type=ir.TensorType(DTYPES[kind]), shape=ir.Shape([]))
-        value.meta["quantization"] = Quantization(np.array([scale], np.float32), np.zeros(1, np.int64))
+        value.meta[KEY] = Quantization(np.array([scale], np.float32), np.zeros(1, np.int64))
         yield value
 
 
@@ -276,7 +277,7 @@ def _make_inner(body: Body, dialect: Dialect, made: dict[Value | UnknownResult, 
 def _make_value(value: Value | UnknownResult) -> ir.Value:
     made = ir.Value(name=value.name, type=None if value.dtype is None else ir.TensorType(value.dtype))
     if value.grid is not None:
-        made.meta["quantization"] = value.grid
+        made.meta[KEY] = value.grid
     if isinstance(value, UnknownResult):
         made.shape = None if value.shape is None else ir.Shape(value.shape)
         return made
@@ -285,7 +286,7 @@ def _make_value(value: Value | UnknownResult) -> ir.Value:
     if value.open:
         made.meta["static_shape"] = extents
     if value.variable:
-        made.meta["variable"] = True
+        made.meta[STATEFUL] = True
     if value.constant:
         made.const_value = _make_tensor(value)
     return made

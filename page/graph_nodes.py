@@ -9,9 +9,9 @@ from typing import Any
 import onnx_ir as ir
 
 from ..engine.base.errors import format_count
+from ..engine.base.provenance import RULE, SOURCE
 from ..engine.base.quantization import read_quantization
 from ..engine.base.startup import dataclass, field
-from ..engine.rewrite.driver import RULE, SOURCE
 
 #: so many nodes are drawn at most, so many letters of a text shown, and so many operands of a node
 _NODES, _LETTERS, _OPERANDS = 15_000, 160, 64

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from ..engine.base.constants import read_initializer
-from ..engine.base.quantization import dequantize, inherit, read_quantization
+from ..engine.base.quantization import EXTENTS, dequantize, inherit, read_quantization
 from ..engine.dialects.operators import Dialect
 from ..engine.rewrite.rules import RuleSet
 from ..engine.rewrite.subgraphs import find_bodies
@@ -17,8 +17,6 @@ from .units import count_bytes
 
 #: what stays a node where it would be larger
 _SMALL = 4096
-#: the word of ops.yaml for operators that read no elements, only how many there are
-_EXTENTS = "extents"
 
 
 def fold_stored(graph: ir.Graph, dialect: Dialect) -> None:
@@ -58,7 +56,7 @@ def fold_shape_arithmetic(graph: ir.Graph, rules: RuleSet) -> None:
         (output,) = node.outputs
         if output.dtype in (None, ir.DataType.STRING) or output.is_graph_output() or not spec.facts.pure:
             continue
-        sizes_alone = spec.facts.quantization == _EXTENTS
+        sizes_alone = spec.facts.quantization == EXTENTS
         read = [value for value in node.inputs if value is not None and not sizes_alone]
         if any(map(read_quantization, (*read, output))):
             continue

@@ -9,6 +9,7 @@ from typing import cast
 import onnx_ir as ir
 
 from ..engine.base.startup import dataclass, field
+from ..engine.rewrite.subgraphs import copy_unnamed
 from .capability import list_constants
 from .model_files import ModelFiles
 from .pieces import Piece, cut_graph, view_graph
@@ -93,19 +94,11 @@ def _copy(host: _Host, node: ir.Node, found: dict[ir.Value, ir.Value]) -> ir.Nod
         else attribute
         for name, attribute in node.attributes.items()
     ]
-    copied = ir.Node(
-        node.domain,
-        node.op_type,
-        [None if value is None else found.get(value, value) for value in node.inputs],
-        attributes,
-        num_outputs=len(node.outputs),
-        version=node.version,
-        name=node.name,
-    )
-    copied.meta.update(node.meta)
-    copied.metadata_props.update(node.metadata_props)
+    inputs = [None if value is None else found.get(value, value) for value in node.inputs]
+    copied = copy_unnamed(node, inputs, attributes)
     for old, new in zip(node.outputs, copied.outputs, strict=True):
-        found[old] = _describe(new, old)
+        new.name = old.name
+        found[old] = new
     return copied
 
 

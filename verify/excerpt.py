@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import onnx_ir as ir
 
 from ..backends import tflite_writer
+from ..engine.base.constants import STATEFUL
 from ..engine.dialects.operators import Catalogue
 
 
@@ -25,7 +26,7 @@ def write_excerpt(
         if value is None or value in copies:
             return None if value is None else copies[value]
         copies[value] = _copy(value)
-        comes = value.is_graph_input() or (value.const_value is None and not value.meta.get("variable"))
+        comes = value.is_graph_input() or (value.const_value is None and not value.meta.get(STATEFUL))
         if value in given or (comes and value.producer() not in needed):
             inputs.append(value)
         return copies[value]

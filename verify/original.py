@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..engine.base.errors import ModelError, VerificationError
+from ..engine.base.provenance import SOURCE
 from ..engine.dialects.operators import Catalogue
 from ..engine.dialects.ops_files import load
 from ..frontends import tflite_reader
@@ -31,7 +32,7 @@ class Known:
     def operator(self) -> str:
         """The operator that yields it, and its number."""
         node = self.value.producer()
-        return "" if node is None else node.metadata_props["nnrewrite.source"]
+        return "" if node is None else node.metadata_props[SOURCE]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.base.errors import VerificationError
+from ..engine.base.errors import VerificationError, join_lines
 from .frames import Array
 from .interpreter import InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor, locate
 from .time_limit import TIME_LIMIT, end_thread, run_limited
@@ -230,4 +230,4 @@ def convert_to_array(result: Any) -> Array:
 
 
 def _format_error(error: Exception) -> str:
-    return f"{' '.join(f'{error}'.split()):.500}"
+    return join_lines(error)[:500]

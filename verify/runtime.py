@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.base.errors import VerificationError
+from ..engine.base.errors import VerificationError, join_lines
 from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.passes.state import read_state
 from .frames import Array
@@ -91,7 +91,7 @@ class Runtime:
         except TimeoutError:
             raise ModelTimeoutError(f"ONNX Runtime did not load the model in {seconds:g} s") from None
         except Exception as error:  # the runtime's exceptions have no common root but this
-            raise VerificationError(f"ONNX Runtime refuses the model: {_format_error(error)}") from error
+            raise VerificationError(f"ONNX Runtime refuses the model: {join_lines(error)}") from error
         self._inputs: dict[str, Any] = {item.name: item for item in self._session.get_inputs()}
         self.inputs: tuple[str, ...] = tuple(self._inputs)
         metadata = self._session.get_modelmeta().custom_metadata_map
@@ -133,7 +133,7 @@ class Runtime:
         except TimeoutError:
             raise ModelTimeoutError(f"ONNX Runtime did not end the model in {seconds:g} s") from None
         except Exception as error:
-            raise VerificationError(f"ONNX Runtime fails to run the model: {_format_error(error)}") from error
+            raise VerificationError(f"ONNX Runtime fails to run the model: {join_lines(error)}") from error
 
     def make_feeds(self, inputs: Sequence[Array]) -> dict[str, Array]:
         """Inputs of the original by the names, types and layouts that the model has."""
@@ -176,7 +176,7 @@ class Runtime:
                 self._session.run(None, feeds)
                 seconds.append(time.perf_counter() - started)
         except Exception as error:
-            raise VerificationError(f"ONNX Runtime fails to run the model: {_format_error(error)}") from error
+            raise VerificationError(f"ONNX Runtime fails to run the model: {join_lines(error)}") from error
         return seconds
 
     def end_profile(self) -> str:
@@ -211,7 +211,3 @@ def _convert_input(array: Array) -> Array:
     if array.dtype != object:
         return array
     return np.array([item.decode() for item in array.ravel()], dtype=object).reshape(array.shape)
-
-
-def _format_error(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -27,6 +27,8 @@ _CHAINED = 1.0
 _INPUTS, _OUTPUTS = 10, 3
 #: lines that a value is worth: that each instance reads and another does not, that all read, that each yields
 _READ, _SHARED, _YIELDED = 2.5, 1.2, 4.0
+#: a class that begins with a layer: of a cycle that turn reads best
+_BEGUN = 0.5
 #: arguments of a class that cost nothing, and the least instances of which one may be left out for its arguments
 _ARGUMENTS, _MANY = 3, 4
 #: how much a run is worth that is a module of the source, and one that cuts through modules
@@ -217,8 +219,8 @@ def _is_cutting_chain(steps: Sequence[Step], last: Mapping[ir.Value, int], start
 def _is_module(steps: Sequence[Step], start: int, length: int) -> bool:
     """Whether a run is all that the source has in a module, as far as its neighbours tell."""
     scope = share_scope(steps[start : start + length])
-    before = next((one.scope for one in reversed(steps[:start]) if one.scope), ())
-    after = next((one.scope for one in steps[start + length :] if one.scope), ())
+    before = next((steps[place].scope for place in range(start - 1, -1, -1) if steps[place].scope), ())
+    after = next((steps[place].scope for place in range(start + length, len(steps)) if steps[place].scope), ())
     return bool(scope) and before[: len(scope)] != scope and after[: len(scope)] != scope
 
 
@@ -237,7 +239,8 @@ def _weigh(
     factor: float,
 ) -> _Candidate | None:
     enough = _LEAST_OF_LARGE if factor == _MODULE and body >= _LARGE else _LEAST
-    if len(chosen) < 2 or (len(chosen) - 1) * body - _CLASS < enough:
+    most = (len(chosen) - 1) * body - _CLASS
+    if len(chosen) < 2 or most < enough or (most + _BEGUN) * factor <= least:
         return None
     read = [list_inputs(steps[start : start + length]) for start in chosen]
     if not 1 <= len(read[0]) <= _INPUTS or any(len(one) != len(read[0]) for one in read):
@@ -263,9 +266,9 @@ def _weigh(
     runs = sum(before + length != start for before, start in zip([-length, *chosen], chosen, strict=False))
     calls = _CALL * runs + 0.9 * (len(chosen) - runs) if len(read[0]) + len(results) > 2 else _CHAINED * len(chosen)
     more = _SHARED * shared + _READ * own + _YIELDED * (len(results) - 1)
-    saving = (len(chosen) - 1) * body - _CLASS - calls - more * (1 + 0.2 * len(chosen))
+    saving = most - calls - more * (1 + 0.2 * len(chosen))
     if is_layer(steps[chosen[0]]):
-        saving += 0.5  # of a cycle the turn that begins with a layer reads best
+        saving += _BEGUN
     if saving < enough or saving * factor <= least:
         return None
     kinds = _list_differences(steps, chosen, length)

@@ -19,23 +19,27 @@ class Names:
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self._taken = {*reserved, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
+        self._next: dict[tuple[str, int], int] = {}  # by a stem and the least number: all before are taken
 
     def give(self, wish: str, fallback: str = "value") -> str:
         """A name like an identifier that is wished for, and free."""
         base = wish if wish.isidentifier() and wish.isascii() else fallback
-        name, count = base, 2
-        while name in self._taken:
-            name, count = f"{base}_{count}" if base[-1].isdigit() else f"{base}{count}", count + 1
-        self._taken.add(name)
-        return name
+        if base in self._taken:
+            return self._give_numbered(f"{base}_" if base[-1].isdigit() else base, 2)
+        self._taken.add(base)
+        return base
 
     def number_name(self, wish: str) -> str:
         """A name with a number behind it that is free."""
-        count = 1
-        while f"{wish}{count}" in self._taken:
+        return self._give_numbered(wish, 1)
+
+    def _give_numbered(self, stem: str, least: int) -> str:
+        count = self._next.get((stem, least), least)
+        while (name := f"{stem}{count}") in self._taken:
             count += 1
-        self._taken.add(f"{wish}{count}")
-        return f"{wish}{count}"
+        self._next[stem, least] = count + 1
+        self._taken.add(name)
+        return name
 
 
 def make_identifier(text: str) -> str:

@@ -116,9 +116,9 @@ def plan_body(
         if step.constant is not None and not is_written_in_place(step.constant, python):
             called = _name_operand(step.constant, steps, block_inputs)
             wishes.append((_name_tensor(step.constant, called), Member("", [place], "tensor", ("", -1))))
-    often = [wish for wish, _ in wishes]
+    often = Counter(wish for wish, _ in wishes)
     for wish, member in wishes:
-        member.name = names.give(wish) if often.count(wish) == 1 or wish[-1].isdigit() else names.number_name(wish)
+        member.name = names.give(wish) if often[wish] == 1 or wish[-1].isdigit() else names.number_name(wish)
         body.members.append(member)
         for place in member.places:
             if member.slot is None:

@@ -76,7 +76,6 @@ class StatementWriter:
         self._numbers = {value: number for number, value in enumerate(values)}
         self.names = Names(["self", "layer", *LETTERS, NUMBER, *python.reserved])
         self.given: dict[ir.Value, str] = {}
-        self._counter = ""
 
     def write(self, suite: Suite) -> Iterator[str]:
         """The lines of a method; its inputs have their names."""

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ...engine.base.constants import TRAINED
+from ...engine.base.provenance import SCOPE, SOURCE
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect, OperatorSpec, get_option
 from ...engine.expressions.functions.registry import SHORT
@@ -195,9 +196,9 @@ def describe_step(node: ir.Node, dialect: Dialect) -> Step:
 def _find_scope(node: ir.Node) -> tuple[tuple[str, ...], Mapping[tuple[str, ...], str]]:
     """The path of the module that a node came from, and the classes along it: what the source says, or its name there
     without the last part."""
-    path = node.metadata_props.get("nnrewrite.scope")
+    path = node.metadata_props.get(SCOPE)
     if path is None:
-        path, _, _ = node.metadata_props.get("nnrewrite.source", "").rpartition("/")
+        path, _, _ = node.metadata_props.get(SOURCE, "").rpartition("/")
     scope: tuple[str, ...] = ()
     classes = {}
     for part in path.split("/"):

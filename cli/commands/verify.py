@@ -104,7 +104,7 @@ def read_inputs(path: Path, worker: Worker, model: Path) -> list[list[Array]]:
     import numpy as np
 
     from ...engine.base.atomic_write import read_mode
-    from ...engine.base.errors import VerificationError
+    from ...engine.base.errors import VerificationError, join_lines
 
     tensors = worker.describe(model).inputs
     if not stat.S_ISREG(read_mode(path)) or not zipfile.is_zipfile(path):  # to open a pipe may take for ever
@@ -115,7 +115,7 @@ def read_inputs(path: Path, worker: Worker, model: Path) -> list[list[Array]]:
             known = file.files
             arrays = {name: file[name] for name in names if name in known}
     except Exception as error:  # of any kind, as the file may be damaged anywhere
-        said = " ".join(f"{error}".split()) or type(error).__name__
+        said = join_lines(error) or type(error).__name__
         raise VerificationError(f"{path} cannot be read: {said}") from error
     if missing := [name for name in names if name not in arrays]:
         raise VerificationError(f"{path} has no array {missing[0]}, only {', '.join(known) or 'none at all'}")
@@ -217,7 +217,7 @@ def _format_layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iter
 
 
 def _iterate_nodes(step: Step) -> Iterator[str]:
-    from ...engine.rewrite.apply import RULE, SOURCE
+    from ...engine.base.provenance import RULE, SOURCE
 
     width = max((len(node.op_type) for node in step.nodes), default=0)
     for node in step.nodes:

@@ -36,6 +36,10 @@ CONTENT = "content"
 ELEMENTS = "elements"
 #: the key under which a value whose elements are all equal holds the one
 FILL = "fill"
+#: the key under which a value of a file says that it keeps its elements between calls
+STATEFUL = "variable"
+#: the key under which a graph lists the state that its reader found: what each begins as, and what becomes of it
+STATE = "state"
 #: the key under which an output holds its type as its file has it, where a graph has none for it
 DECLARED = "declared"
 #: values of more elements than these are not followed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,6 +16,16 @@ def suggest_nearest(name: str, known: Iterable[str]) -> str:
 
     close = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def quote_name(name: str) -> str:
+    """A name out of a file, fit to stand in one line of a message."""
+    return json.dumps(name if len(name) <= 80 else f"{name[:77]}...")
+
+
+def join_lines(error: BaseException) -> str:
+    """What an error says, in one line."""
+    return " ".join(f"{error}".split())
 
 
 def format_count(count: int, noun: str) -> str:

@@ -17,8 +17,9 @@ from .startup import dataclass
 
 #: the key under which a value holds its Quantization
 KEY = "quantization"
-#: the class of operators that mean the integers themselves, in ops.yaml
-RAW = "raw"
+#: the classes of operators in ops.yaml, by what they do with codes: they move them, compare or join them on one grid,
+#: mean the integers themselves, read no elements, or pass them to graphs; those without one compute with real numbers
+CODES, MATCHED, RAW, EXTENTS, PASSED = "codes", "matched", "raw", "extents", "passed"
 #: the trait of operators whose kernels take real activations with integer weights
 HYBRID = "hybrid"
 

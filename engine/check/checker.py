@@ -108,33 +108,32 @@ def _check_headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnos
         elif file.default_opset is not None and not low <= file.default_opset <= high:
             diagnosis.add_error(file.span, f"the default opset {file.default_opset} is not in {low}..{high}")
         first = firsts.setdefault((file.rank, file.name), file)
-        if (first.source, first.target) != (file.source, file.target):
-            _report_disagreement(file, first, f"goes from {file.source} to {file.target}", diagnosis)
-        elif first.opsets != file.opsets:
-            _report_disagreement(file, first, f"is for opsets {low}..{high}", diagnosis)
-        elif first.base != file.base:
-            _report_disagreement(
-                file, first, "lies over no other" if file.base is None else f"lies over {file.base}", diagnosis
+        if says := _find_disagreement(file, first):
+            diagnosis.add_error(
+                file.span,
+                f"ruleset `{file.name}` {says} here, and not in another file",
+                "the files of a ruleset begin alike",
+                [Note("the other header is here", first.span)],
             )
-        elif first.without != file.without:
-            said = f"leaves out {', '.join(file.without)}" if file.without else "leaves no rule out"
-            _report_disagreement(file, first, said, diagnosis)
-        elif first.after != file.after:
-            pack, without = "".join(file.after[:1]), ", ".join(file.after[1:])
-            said = f"comes after {pack or 'no other'}" + (f" without {without}" if without else "")
-            _report_disagreement(file, first, said, diagnosis)
-        elif first.default_opset != file.default_opset:
-            said = "names no default opset" if file.default_opset is None else f"has default {file.default_opset}"
-            _report_disagreement(file, first, said, diagnosis)
 
 
-def _report_disagreement(file: tree.RuleFile, first: tree.RuleFile, says: str, diagnosis: Collector) -> None:
-    diagnosis.add_error(
-        file.span,
-        f"ruleset `{file.name}` {says} here, and not in another file",
-        "the files of a ruleset begin alike",
-        [Note("the other header is here", first.span)],
-    )
+def _find_disagreement(file: tree.RuleFile, first: tree.RuleFile) -> str | None:
+    """What the header of a file says that the first of its ruleset does not; None where they are alike."""
+    if (first.source, first.target) != (file.source, file.target):
+        return f"goes from {file.source} to {file.target}"
+    if first.opsets != file.opsets:
+        low, high = file.opsets
+        return f"is for opsets {low}..{high}"
+    if first.base != file.base:
+        return "lies over no other" if file.base is None else f"lies over {file.base}"
+    if first.without != file.without:
+        return f"leaves out {', '.join(file.without)}" if file.without else "leaves no rule out"
+    if first.after != file.after:
+        pack, without = "".join(file.after[:1]), ", ".join(file.after[1:])
+        return f"comes after {pack or 'no other'}" + (f" without {without}" if without else "")
+    if first.default_opset != file.default_opset:
+        return "names no default opset" if file.default_opset is None else f"has default {file.default_opset}"
+    return None
 
 
 def _collect_definitions(files: Sequence[tree.RuleFile], diagnosis: Collector) -> dict[str, tree.Definition]:

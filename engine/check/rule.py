@@ -8,7 +8,7 @@ from ..base.errors import Note, format_count
 from ..dialects.operators import Dialect, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..expressions.opset_range import find_possible
-from ..rewrite.families import expand_family
+from ..rewrite.families import list_members
 from ..rewrite.stages import ACCEPT, ADAPT, JUDGING, OF_SOURCE, ONCE, REWRITING, STAGES, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import add_article, join_words, suggest
@@ -50,7 +50,7 @@ def check_rule(written: tree.Rule, context: Context) -> None:
         return
     _check_family(written, reads, inner)
     with context.world.diagnosis.merge_family():
-        for member, entry in zip(expand_family(written), written.over, strict=True):
+        for (_, member), entry in zip(list_members(written), written.over, strict=True):
             with context.world.diagnosis.add_note(f"for {entry.source} => {entry.target}", entry.span):
                 _check_member(member, reads, inner)
 

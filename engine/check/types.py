@@ -7,6 +7,7 @@ import functools
 
 from ..expressions.functions import CONSTANTS, DTYPES, FUNCTIONS
 from ..expressions.opset_range import decide, find_impossible, find_possible
+from ..expressions.values import ORDER
 from ..syntax import tree
 from ..syntax.diagnostics import join_words, suggest
 from ..syntax.habits import suggest_for_module
@@ -37,8 +38,6 @@ from .kinds import (
     name_kinds,
 )
 from .scope import ITEM, Context, Variable
-
-_ORDER = ("<", "<=", ">", ">=")
 
 
 @functools.singledispatch
@@ -229,7 +228,7 @@ def _infer_binary(expression: tree.Binary, context: Context) -> Kinds:
         for side, kinds in zip((left, right), both, strict=True):
             _expect(side, kinds, LISTED, "`++` joins lists", context)
         return make_single(VALUES) if all(kinds == make_single(VALUES) for kinds in both) else make_single(LIST)
-    if symbol in _ORDER:
+    if symbol in ORDER:
         for side in (left, right):
             _expect(side, infer(side, context), NUMERIC, f"`{symbol}` compares numbers", context)
         return make_single(BOOL)

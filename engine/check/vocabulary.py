@@ -22,8 +22,3 @@ def list_operators(dialect: Dialect, opsets: Opsets = frozenset()) -> frozenset[
 def list_traits(dialect: Dialect) -> frozenset[str]:
     """All that `trait` may ask of operators of a dialect."""
     return frozenset(word for spec in dialect.operators.values() for word in spec.words)
-
-
-def list_options(dialect: Dialect) -> frozenset[str]:
-    """The names of all options that operators of a dialect have."""
-    return frozenset(name for spec in dialect.operators.values() for name in spec.options)

@@ -16,6 +16,7 @@ import onnx_ir as ir
 from onnx_ir import serde
 
 from ..base.constants import read_initializer
+from ..base.errors import join_lines
 from ..base.startup import dataclass
 from .onnx_schemas import find_schema_to_infer, find_version_with
 
@@ -109,7 +110,7 @@ def _infer(
     add_attributes(proto, [ir.Attr(name, kind, value) for name, kind, value in attributes])
     proto.input.extend("" if one is None else f"i{position}" for position, one in enumerate(operands))
     proto.output.extend(f"o{position}" for position in range(results))
-    types = {name: _make_type(one) for name, one in zip(proto.input, operands, strict=True) if one is not None}
+    types = {name: make_type(*one[:2]) for name, one in zip(proto.input, operands, strict=True) if one is not None}
     data = {
         name: _make_data(one)
         for name, one in zip(proto.input, operands, strict=True)
@@ -119,7 +120,7 @@ def _infer(
     try:
         outputs = onnx.shape_inference.infer_node_outputs(found, proto, types, data, opset_imports=imports)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, *_RAISED) as error:
-        raise InferenceError(" ".join(str(error).split())) from error
+        raise InferenceError(join_lines(error)) from error
     return tuple([_read_type(outputs.get(name)) for name in proto.output])
 
 
@@ -154,10 +155,10 @@ def _describe_operand(value: ir.Value, told: Container[ir.DataType]) -> _Operand
     return (kind, shape, b"", None) if array is None else (kind, array.shape, array.tobytes(), array.dtype)
 
 
-def _make_type(operand: _Operand) -> onnx.TypeProto:
-    dtype, extents, _, _ = operand
+def make_type(dtype: int | None, extents: Extents | None) -> onnx.TypeProto:
+    """The type of a tensor as ONNX's own message has it, 0 for an element type that is not known."""
     proto = onnx.TypeProto()
-    proto.tensor_type.elem_type = dtype or 0
+    proto.tensor_type.elem_type = int(dtype or 0)
     if extents is not None:
         shape = proto.tensor_type.shape
         shape.SetInParent()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from ..base.quantization import CODES, KEY
 from ..expressions.functions import SHORT, EvaluationError, bits, highest, is_float, is_integer, lowest
 from .onnx_schemas import Signature, pair_types
 from .operators import Dialect, OperatorSpec, describe_operator
@@ -20,8 +21,6 @@ _MANTISSA = {"f32": 24, "f64": 53}
 
 #: what stands for all element types in ops.yaml
 ANY = "any"
-#: what ops.yaml calls operators whose results have codes of an operand
-_MOVES_CODES = "codes"
 
 
 Kinds = Mapping[str, frozenset[str]]
@@ -33,7 +32,7 @@ def find_widenings(dialect: Dialect, spec: OperatorSpec, operands: Sequence[ir.V
     `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the schema of the spec does.
     Codes are numbers to operators of schemas; other dialects type kernels of codes apart.
     """
-    if not dialect.schemas and any(value is not None and "quantization" in value.meta for value in operands):
+    if not dialect.schemas and any(value is not None and KEY in value.meta for value in operands):
         return {}
     if spec.name == dialect.find_role("convert").name:  # by which others become wider
         return {}
@@ -42,7 +41,7 @@ def find_widenings(dialect: Dialect, spec: OperatorSpec, operands: Sequence[ir.V
         if not spec.facts.types:
             return {}
         found = describe_operator(spec)
-        allowed = _list_plain_types(spec.facts.types, spec.facts.quantization == _MOVES_CODES)
+        allowed = _list_plain_types(spec.facts.types, spec.facts.quantization == CODES)
     else:
         allowed = _list_kernel_types(dialect, spec.name, found)
     wider: dict[str, str] = {}

@@ -16,9 +16,8 @@ from ..syntax import tree
 from ..syntax.tree_traversal import list_child_fields
 from .frame import Frame
 from .functions import FUNCTIONS, lists, numbers
-from .functions.registry import fail
+from .functions.registry import SCALARS, fail
 from .functions.tensors import value
-from .values import SCALARS
 
 #: constants of so many elements are gone through each time
 _FEW = 64

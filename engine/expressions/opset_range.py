@@ -6,17 +6,11 @@ import operator
 from collections.abc import Callable, Iterable
 
 from ..syntax import tree
+from .values import ORDER
 
 Opsets = frozenset[int]
 
-_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {**ORDER, "==": operator.eq, "!=": operator.ne}
 
 
 def decide(condition: tree.Expression, opset: int) -> bool | None:

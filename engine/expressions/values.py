@@ -11,11 +11,10 @@ import onnx_ir as ir
 
 from ..base.budget import BITS
 from .functions import EvaluationError, UnknownValueError, convert_to_python, format_value
-from .functions.registry import LIMIT
+from .functions.registry import LIMIT, SCALARS
 
 # `type(x) is ir.Value` stands where isinstance would say the same: the class comes with a protocol, which makes
 # isinstance take longer than all else that an expression does.
-SCALARS = frozenset({int, float, bool, str, type(None)})
 
 
 def is_same(left: Any, right: Any) -> bool:

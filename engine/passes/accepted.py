@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.errors import Refusal
-from ..rewrite.apply import RULE, SOURCE
+from ..base.provenance import RULE, SOURCE
 from ..rewrite.stages import ACCEPT
 from .base import Module, Visit
 from .rule_stage import drive

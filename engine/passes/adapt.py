@@ -12,25 +12,20 @@ import onnx_ir as ir
 
 from ..base.errors import Refusal
 from ..base.names import show_name
+from ..base.provenance import SOURCE
 from ..base.startup import dataclass
 from ..dialects.kernels import find_wider_type
 from ..dialects.literals import make_attribute
-from ..dialects.onnx_schemas import find_schema, pair_types
+from ..dialects.onnx_schemas import NEGATIVE_AXES, find_schema, pair_types
 from ..dialects.operators import OperatorSpec
 from ..dialects.opsets import NEWEST
 from ..expressions.functions import DTYPES, SHORT, EvaluationError, convert_to_python
-from ..rewrite.apply import SOURCE
 from ..rewrite.operands import split_attributes
 from ..rewrite.stages import ADAPT
 from .base import Module, Visit
-from .functions import evaluate_nodes, expand
+from .functions import DEPTH, evaluate_nodes, expand
 from .newest_forms import update_nodes
 from .rule_stage import drive
-
-#: how often functions may be made of functions
-_DEPTH = 8
-#: the first opset in which axes may be counted from the end
-_FROM_BACK = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +64,7 @@ class Adapt:
                 why = _lower(node, module)
             if why is None:
                 continue
-            if depth < _DEPTH and (body := expand(module, node, NEWEST, NEWEST)):
+            if depth < DEPTH and (body := expand(module, node, NEWEST, NEWEST)):
                 evaluate_nodes(module, settled, NEWEST)
                 work += [(one, depth + 1) for one in reversed(body) if one.graph is module.graph]
                 continue
@@ -141,7 +136,7 @@ def _lower(node: ir.Node, module: Module, former: OperatorSpec | None = None) ->
         node.resize_outputs(len(spec.results))
     why = _widen(node, operands, spec, module)
     if why is None:
-        if module.opset < _FROM_BACK:
+        if module.opset < NEGATIVE_AXES:
             _count_from_front(kept, operands, spec)
         node.resize_inputs(len(operands))
         for place, operand in enumerate(operands):

@@ -18,10 +18,7 @@ from ..dialects.operators import Dialect
 from ..rewrite.apply import Outcome
 from ..rewrite.profile import time_part
 from ..rewrite.rules import RuleSet
-from ..rewrite.subgraphs import detach, find_bodies, list_called
-
-#: how deep graphs of nodes may nest; a model whose graphs call themselves has no bottom
-_DEPTH = 32
+from ..rewrite.subgraphs import NESTED, detach, find_bodies, list_called
 
 
 class Visit(Enum):
@@ -94,8 +91,8 @@ class Module:
 
         Raises RewriteError where bodies nest too deep.
         """
-        if self.depth == _DEPTH:
-            raise RewriteError(f"graphs of nodes nest deeper than {_DEPTH}: {graph.name}")
+        if self.depth == NESTED:
+            raise RewriteError(f"graphs of nodes nest deeper than {NESTED}: {graph.name}")
         return replace(self, graph=graph, depth=self.depth + 1)
 
 
@@ -110,12 +107,12 @@ def copy_graph(module: Module, graph: ir.Graph) -> Iterator[Module]:
             detach(node)
 
 
-def insert_node_first(graph: ir.Graph, node: ir.Node) -> None:
-    """Put a node in front of all others of a graph, which may have none."""
+def insert_first(graph: ir.Graph, nodes: Sequence[ir.Node]) -> None:
+    """Put nodes in front of all others of a graph, which may have none."""
     if len(graph):
-        graph.insert_before(graph[0], node)
+        graph.insert_before(graph[0], nodes)
     else:
-        graph.append(node)
+        graph.extend(nodes)
 
 
 class Pass(Protocol):
@@ -183,7 +180,7 @@ def _visit(module: Module, one: Pass) -> Iterator[Module]:
 def _visit_from_inside(module: Module, one: Pass) -> Iterator[Module]:
     """The modules of the bodies, then of the graph, and again while nodes get new bodies, which are better known."""
     visited: list[ir.Graph] = []
-    for _ in range(_DEPTH):
+    for _ in range(NESTED):
         fresh = [body for node in _list_nodes_with_bodies(module) for body in find_bodies(node) if body not in visited]
         if visited and not fresh:
             return

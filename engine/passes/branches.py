@@ -7,7 +7,7 @@ import onnx_ir as ir
 from ..base.constants import read_initializer
 from ..dialects.inference import Extents, intersect, make_shape, read_extents
 from ..dialects.operators import OperatorSpec
-from ..rewrite.subgraphs import detach
+from ..rewrite.subgraphs import detach, make_copy
 from .base import Module
 
 
@@ -41,10 +41,8 @@ def inline(node: ir.Node, graph: ir.Graph, module: Module) -> list[ir.Node]:
     module.graph.insert_before(node, moved)
     for output, result in zip(node.outputs, results, strict=True):
         if output.is_graph_output() and (module.depth and not _is_own(result, module.graph)):
-            copy = module.schematic.find_role("copy")
-            made = ir.Node(copy.domain, copy.name, [result], num_outputs=1)
-            module.names.name_node(made, f"{output.name}/{copy.name}")
-            made.outputs[0].type, made.outputs[0].shape = result.type, result.shape
+            made = make_copy(module.schematic.find_role("copy"), result)
+            module.names.name_node(made, f"{output.name}/{made.op_type}")
             module.graph.insert_before(node, [made])
             moved.append(made)
             result = made.outputs[0]

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..base.errors import ModelError
 from ..dialects.inference import Extents, InferenceError, intersect, make_shape, merge, read_extents
 from ..dialects.operators import OperatorSpec
-from .base import Module, copy_graph, insert_node_first
+from .base import Module, copy_graph, insert_first
 
 #: how often shapes are assumed anew, each time of fewer extents or values, before nothing is; and how deep in others
 #: the loop may be, as what is assumed of one is assumed anew for each trial of those around it
@@ -76,7 +76,7 @@ def _give_axis(parameter: ir.Value, module: Module) -> ir.Value:
     vector = ir.Value(name=names[1], type=parameter.type, shape=ir.Shape((1,)))
     made = ir.Node(reshape.domain, reshape.name, [scalar, to], outputs=[vector], name=vector.name)
     ir.convenience.replace_all_uses_with(parameter, vector, replace_graph_outputs=True)
-    insert_node_first(module.graph, made)
+    insert_first(module.graph, [made])
     return scalar
 
 

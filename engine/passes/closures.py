@@ -34,9 +34,10 @@ def _close(node: ir.Node, graphs: list[ir.Graph], spec: OperatorSpec, names: Sco
     free = {graph: _find_free(graph) for graph in graphs}
     captured: dict[ir.Value, None] = {}
     for graph, values in free.items():
+        inner = names.make_inner(graph)
         for value in values:
             if value.const_value is not None and not value.is_graph_input():
-                _replace(graph, value, _adopt(graph, value, names))
+                _replace(graph, value, inner.adopt(value))
             else:
                 captured.setdefault(value)
     if not captured:
@@ -70,23 +71,10 @@ def _find_free(graph: ir.Graph) -> list[ir.Value]:
     return [value for value in dict.fromkeys(read) if value is not None and value not in own]
 
 
-def _adopt(graph: ir.Graph, value: ir.Value, names: Scope) -> ir.Value:
-    copy = ir.Value(
-        name=names.make_name(value.name or "constant"),
-        type=value.type,
-        shape=value.shape,
-        const_value=value.const_value,
-    )
-    copy.meta.update(value.meta)
-    graph.register_initializer(copy)
-    return copy
-
-
 def _replace(graph: ir.Graph, before: ir.Value, after: ir.Value) -> None:
-    for node in graph:
-        for place, value in enumerate(node.inputs):
-            if value is before:
-                node.replace_input_with(place, after)
+    for usage in tuple(before.uses()):
+        if usage.node.graph is graph:
+            usage.node.replace_input_with(usage.idx, after)
     for place, output in enumerate(graph.outputs):
         if output is before:
             graph.outputs[place] = after

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.quantization import DEQUANTIZE_BY, KEY, QUANTIZE_BY, Quantization, read_node_grid
+from ..base.quantization import CODES, DEQUANTIZE_BY, KEY, QUANTIZE_BY, Quantization, read_node_grid
 from ..dialects.operators import OperatorSpec
 from ..expressions.functions import SHORT
 from .base import Module
-from .quantize_dequantize import CODES
-
-#: short names of element types
 
 
 def find_producer(value: ir.Value | None) -> ir.Node | None:

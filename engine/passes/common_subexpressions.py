@@ -101,27 +101,24 @@ def merge_nodes(graph: ir.Graph, dialect: Dialect, opset: int | None = None, inn
 
     In an `inner` graph, the body of a node, what computes a result stays: each result is a value of its own there.
     """
-    known: dict[Hashable, list[ir.Node]] = {}
+    first: dict[Hashable, ir.Node] = {}
+    known: dict[Hashable, ir.Node] = {}
     for node in graph:
         # Nearly all nodes differ in these, so that attributes are seldom looked at.
         results = tuple((one.dtype, read_quantization(one)) for one in node.outputs)
         key = node.op_type, node.domain, results, node.inputs
-        others = known.setdefault(key, [])
-        earlier = _find_equivalent(node, others, dialect, opset) if others else None
+        alike = first.setdefault(key, node)
+        if alike is node:
+            continue
+        spec = dialect.find_operator(node.op_type, opset) if node.domain == dialect.domain else None
+        known.setdefault((key, _list_attributes(alike, spec)), alike)
+        earlier = known.setdefault((key, _list_attributes(node, spec)), node)
         stays = inner and any(one.is_graph_output() for one in node.outputs)
-        if earlier is None or stays or not _is_shareable(node, dialect):
-            others.append(node)
+        if earlier is node or stays or not _is_shareable(node, dialect):
             continue
         for output, kept in zip(node.outputs, earlier.outputs, strict=True):
             ir.convenience.replace_all_uses_with(output, kept, replace_graph_outputs=True)
         graph.remove(node, safe=True)
-
-
-def _find_equivalent(node: ir.Node, others: Sequence[ir.Node], dialect: Dialect, opset: int | None) -> ir.Node | None:
-    """The one of some nodes of one operator that has a node's attributes, given or by default."""
-    spec = dialect.find_operator(node.op_type, opset) if node.domain == dialect.domain else None
-    wanted = _list_attributes(node, spec)
-    return next((other for other in others if _list_attributes(other, spec) == wanted), None)
 
 
 def _is_shareable(node: ir.Node, dialect: Dialect) -> bool:
@@ -137,18 +134,21 @@ def _is_small(tensor: ir.TensorProtocol) -> bool:
     return tensor.size <= _COMPARED and tensor.dtype != ir.DataType.STRING
 
 
-def _list_attributes(node: ir.Node, spec: OperatorSpec | None) -> dict[str, object]:
+def _list_attributes(node: ir.Node, spec: OperatorSpec | None) -> frozenset[Hashable]:
     """The attributes of a node that are not at their defaults."""
     known = {} if spec is None else spec.options
-    return {
-        name: (attribute.type, _read_content(attribute))
+    return frozenset(
+        (name, attribute.type, _read_content(attribute))
         for name, attribute in node.attributes.items()
         if name not in known or attribute.value != known[name].default
-    }
+    )
 
 
-def _read_content(attribute: ir.Attr) -> object:
+def _read_content(attribute: ir.Attr) -> Hashable:
+    """What an attribute holds; of what is not compared, which it is."""
+    if attribute.type in _PLAIN:
+        return tuple(attribute.value) if isinstance(attribute.value, list) else attribute.value
     if attribute.type != ir.AttributeType.TENSOR or not _is_small(attribute.value):
-        return attribute.value
+        return id(attribute.value)
     tensor: ir.TensorProtocol = attribute.value  # as_tensor asks for the thirty members of a protocol each time
     return tensor.dtype, tuple(tensor.shape), tensor.tobytes()

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import read_initializer
-from ..base.errors import ModelError
+from ..base.errors import ModelError, join_lines
 from .base import Module
 
 
@@ -31,7 +31,7 @@ def compute_outputs(module: Module) -> list[np.ndarray[Any, Any]]:
         try:
             found = onnx.reference.ReferenceEvaluator(model).run(None, {})
         except Exception as error:  # of any kind, as numpy's own are among them
-            said = " ".join(f"{error}".split())
+            said = join_lines(error)
             raise ModelError(f"graph {graph.name} is run at conversion time, and fails: {said}") from error
         results = dict(zip(computed, found, strict=True))
     return [np.asarray(read_initializer(value) if value not in results else results[value]) for value in wanted]

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from ..base.constants import ELEMENTS, Elements
 from ..base.errors import ModelError
+from ..base.provenance import RULE, name_source
 from ..base.quantization import read_quantization
 from ..base.startup import dataclass, field, replace
 from ..dialects.contents import compute_elements, compute_fill, infer_with_elements, note_fill
@@ -26,7 +27,6 @@ from ..dialects.inference import (
     require_within,
 )
 from ..dialects.operators import OperatorSpec
-from ..rewrite.apply import RULE, SOURCE
 from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
 from .branches import choose_graph, inline, merge_results
@@ -239,8 +239,7 @@ def _require_fit(node: ir.Node, opset: int) -> None:
     try:
         infer(node, opset, elements=False)
     except InferenceError as error:
-        where = node.metadata_props.get(SOURCE, node.name or node.op_type)
-        raise ModelError(f"{where} does not fit its operator at opset {opset}: {error}") from error
+        raise ModelError(f"{name_source(node)} does not fit its operator at opset {opset}: {error}") from error
 
 
 def _describe(node: ir.Node, inferred: Sequence[Inferred]) -> None:

@@ -14,19 +14,19 @@ import onnx_ir as ir
 from onnx_ir import serde
 
 from ..base.errors import RewriteError
+from ..base.quantization import EXTENTS
 from ..base.startup import dataclass
 from ..dialects.folding import fold, fold_extents
-from ..dialects.inference import InferenceError, infer, make_shape, read_extents
+from ..dialects.inference import InferenceError, add_attributes, infer, make_shape, make_type, read_extents
 from ..dialects.onnx_schemas import find_schema
 from ..dialects.operators import OperatorSpec
 from ..rewrite.subgraphs import count_slices, find_bodies, read_axes, stack_types
+from ..rewrite.traversal import walk_nodes
 from .base import Module, Visit
 from .newest_forms import update_nodes
 
 #: how deep functions may be made of functions
-_DEPTH = 8
-#: says of an operator that it reads no elements
-_EXTENTS = "extents"
+DEPTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Functions:
         if not module.source.schemas:
             return
         settled: set[ir.Node] = set()
-        for depth in range(_DEPTH):
+        for depth in range(DEPTH):
             evaluate_nodes(module, settled)
             chosen = [node for node in module.graph if self._must_expand(module, node, first=not depth)]
             expanded = [expand(module, node, self.given) for node in chosen]
             if not any(expanded):
                 break
         else:
-            raise RewriteError(f"functions of {module.graph.name} are made of functions more than {_DEPTH} times")
+            raise RewriteError(f"functions of {module.graph.name} are made of functions more than {DEPTH} times")
 
     def _must_expand(self, module: Module, node: ir.Node, first: bool) -> bool:
         if node.domain == module.target.domain:
@@ -90,14 +90,13 @@ def evaluate_nodes(module: Module, settled: set[ir.Node], newest: int | None = N
                 ):
                     output.shape = make_shape(one.shape)
         folded = fold(node, spec, opset, inferred)
-        if folded is None and spec.facts.quantization == _EXTENTS:
+        if folded is None and spec.facts.quantization == EXTENTS:
             folded = fold_extents(node, spec, opset, inferred)
         if folded is None or (any(output.is_graph_output() for output in node.outputs) and module.depth):
             continue
         for output, elements in zip(node.outputs, folded, strict=True):
             value = module.names.make_computed_constant(elements, output.name or node.op_type, node.inputs)
-            if value.graph is None:
-                module.names.graph.register_initializer(value)
+            module.names.register(value)
             ir.convenience.replace_all_uses_with(output, value, replace_graph_outputs=True)
         module.graph.remove(node, safe=True)
 
@@ -167,14 +166,11 @@ def expand(module: Module, node: ir.Node, given: int, newest: int | None = None)
     results = [known.get(name) for name in body.output]
     inner.outputs.clear()
     inner.remove(nodes)
-    for made in ir.traversal.RecursiveGraphIterator(ir.Graph([], [], nodes=nodes)):
+    for made in walk_nodes(nodes):
         made.name = None
         for output in made.outputs:
             output.name = module.names.make_name(f"{node.outputs[0].name}/{output.name or made.op_type}")
         made.metadata_props.update(node.metadata_props)
-    for made in nodes:
-        if made.graph is not None:
-            made.graph.remove(made)
     module.graph.insert_before(node, nodes)
     for output, result in zip(node.outputs, results, strict=False):
         if result is None:
@@ -187,13 +183,8 @@ def expand(module: Module, node: ir.Node, given: int, newest: int | None = None)
             result.name, output.name = output.name, None
         ir.convenience.replace_all_uses_with(output, result, replace_graph_outputs=True)
     module.graph.remove(node, safe=True)
-    update_nodes([n for made in nodes for n in _list_nodes(made)], module, version, newest)
+    update_nodes(list(walk_nodes(nodes)), module, version, newest)
     return nodes
-
-
-def _list_nodes(node: ir.Node) -> list[ir.Node]:
-    inner = [a.as_graph() for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH]
-    return [node, *(n for graph in inner for n in ir.traversal.RecursiveGraphIterator(graph))]
 
 
 def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.FunctionProto, int] | None:
@@ -201,8 +192,7 @@ def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.Function
     if found is None:
         return None
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
-    for attribute in node.attributes.values():
-        serde.serialize_attribute_into(proto.attribute.add(), attribute)
+    add_attributes(proto, node.attributes.values())
     proto.input.extend("" if value is None else f"i{place}" for place, value in enumerate(node.inputs))
     proto.output.extend(
         f"o{place}" if output.uses() or output.is_graph_output() else "" for place, output in enumerate(node.outputs)
@@ -228,18 +218,12 @@ def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.Function
 
 
 def _make_type(value: ir.Value) -> onnx.TypeProto:
+    if value.type is None or isinstance(value.type, ir.TensorType):
+        shape = read_extents(value)
+        known = None if shape is None else tuple(extent if isinstance(extent, int) else None for extent in shape)
+        return make_type(value.dtype, known)
     proto = onnx.TypeProto()
-    if value.type is not None and not isinstance(value.type, ir.TensorType):
-        serde.serialize_type_into(proto, value.type)
-        return proto
-    proto.tensor_type.elem_type = int(value.dtype or 0)
-    shape = read_extents(value)
-    if shape is not None:
-        proto.tensor_type.shape.SetInParent()
-        for extent in shape:
-            dim = proto.tensor_type.shape.dim.add()
-            if isinstance(extent, int):
-                dim.dim_value = extent
+    serde.serialize_type_into(proto, value.type)
     return proto
 
 

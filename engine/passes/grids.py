@@ -12,8 +12,10 @@ from ..base.constants import read_initializer
 from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.quantization import (
+    CODES,
     DEQUANTIZE_BY,
     KEY,
+    MATCHED,
     QUANTIZE_BY,
     Quantization,
     carry_grid,
@@ -200,7 +202,7 @@ def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
         known = read_quantization(result)
         if spec is None or result is None or known is None:
             continue
-        if spec.facts.quantization not in ("codes", "matched") and PADS not in spec.traits:
+        if spec.facts.quantization not in (CODES, MATCHED) and PADS not in spec.traits:
             continue
         for position, value in enumerate(node.inputs):
             if value is None or value.dtype != result.dtype:
@@ -208,12 +210,12 @@ def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
             has = read_quantization(value)
             if has is None:
                 value.meta[KEY] = known
-            elif has != known and (spec.facts.quantization == "matched" or PADS in spec.traits):
+            elif has != known and (spec.facts.quantization == MATCHED or PADS in spec.traits):
                 node.replace_input_with(position, note_grid(value, known, dialect, scope))
 
 
 def _carry(node: ir.Node, dialect: Dialect) -> None:
     """Let what moves codes yield codes on the same grid."""
     spec = dialect.find_operator(node.op_type) if node.domain == dialect.domain else None
-    if spec is not None and spec.facts.quantization in ("codes", "matched"):
+    if spec is not None and spec.facts.quantization in (CODES, MATCHED):
         carry_grid(node)

@@ -9,9 +9,11 @@ import onnx_ir as ir
 
 from ..base.constants import read_initializer
 from ..base.quantization import (
+    CODES,
     DEQUANTIZE_BY,
     HYBRID,
     KEY,
+    MATCHED,
     QUANTIZE_BY,
     RAW,
     Quantization,
@@ -29,7 +31,6 @@ from .code_types import unify_types
 from .coded_graph import CodedGraph, are_alike, find_producer, is_allowed, is_real
 from .grids import find_exact_grid, find_grids_of_channels, note_grid, round_to_grid, write_grids
 from .moved_codes import hoist, lift, sink_dequantize
-from .quantize_dequantize import CODES, MATCHED
 
 #: by the type of activations, the types that weights may have beside them
 _WEIGHTS = {

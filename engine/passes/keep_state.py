@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.startup import dataclass
-from .base import Module, Visit
+from .base import Module, Visit, insert_first
 from .output_names import name_outputs
 from .variables import ASSIGN, INITIALIZE, READ, VARIABLE
 
@@ -79,13 +79,13 @@ class KeepState:
             value.meta.update(begun.meta)
             begun.name = None
             ir.convenience.replace_all_uses_with(begun, value, replace_graph_outputs=True)
-            _insert_first(graph, [handle, read])
+            insert_first(graph, [handle, read])
         for place in sorted(handles, reverse=True):
             end = graph.outputs.pop(place)
             graph.append(ir.Node(*_find_role(module, ASSIGN), [handles[place].outputs[0], end], num_outputs=0))
         spec = module.target.find_role(INITIALIZE)
         option = next(name for name, one in spec.options.items() if "subgraph" in one.type)
-        _insert_first(graph, [ir.Node(spec.domain, spec.name, [], [ir.AttrGraph(option, first)], num_outputs=0)])
+        insert_first(graph, [ir.Node(spec.domain, spec.name, [], [ir.AttrGraph(option, first)], num_outputs=0)])
 
 
 def _find_role(module: Module, role: str) -> tuple[str, str]:
@@ -100,10 +100,3 @@ def _make_handle(module: Module, name: str) -> ir.Node:
     handle.outputs[0].name, handle.outputs[0].shape = f"{name}/handle", ir.Shape([])
     handle.outputs[0].meta["type"] = spec.facts.opaque
     return handle
-
-
-def _insert_first(graph: ir.Graph, nodes: list[ir.Node]) -> None:
-    if len(graph):
-        graph.insert_before(graph[0], nodes)
-    else:
-        graph.extend(nodes)

@@ -6,8 +6,8 @@ import ast
 
 import onnx_ir as ir
 
+from ..base.provenance import SCOPE
 from ..base.startup import dataclass
-from ..rewrite.apply import SCOPE
 from .base import Module, Visit
 
 #: the keys under which torch.onnx notes the modules around a node, and their classes: lists of texts, inner ones last,

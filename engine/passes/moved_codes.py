@@ -8,10 +8,18 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.constants import read_initializer
-from ..base.quantization import DEQUANTIZE_BY, KEY, Quantization, dequantize, note_numbers, read_node_grid
+from ..base.quantization import (
+    CODES,
+    DEQUANTIZE_BY,
+    KEY,
+    MATCHED,
+    Quantization,
+    dequantize,
+    note_numbers,
+    read_node_grid,
+)
 from .coded_graph import CodedGraph, are_alike, find_producer, is_allowed, is_real
 from .grids import PADS, note_grid, round_to_grid
-from .quantize_dequantize import CODES, MATCHED
 
 
 def lift(view: CodedGraph) -> None:

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from ..base.errors import RewriteError
 from ..dialects.operators import Dialect
+from ..rewrite.subgraphs import make_copy
 
 
 def name_outputs(graph: ir.Graph, wanted: Mapping[int, str], dialect: Dialect) -> None:
@@ -48,10 +49,8 @@ def name_outputs(graph: ir.Graph, wanted: Mapping[int, str], dialect: Dialect) -
 
 
 def _copy(graph: ir.Graph, value: ir.Value, dialect: Dialect) -> ir.Value:
-    node = ir.Node(dialect.domain, dialect.find_role("copy").name, [value], num_outputs=1)
-    graph.append(node)
-    node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
-    return node.outputs[0]
+    graph.append(made := make_copy(dialect.find_role("copy"), value))
+    return made.outputs[0]
 
 
 def _list_values(graph: ir.Graph) -> list[ir.Value]:

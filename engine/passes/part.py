@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from ..base.constants import STATE
 from ..base.errors import CallError, suggest_nearest
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect
@@ -13,7 +14,6 @@ from ..rewrite.edits import remove_unused
 from .base import Module, Visit
 from .fix_defaults import fix_inputs
 from .keep_state import find_state
-from .state import STATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _find(graph: ir.Graph, values: dict[str, ir.Value], names: Sequence[str]) ->
 
 def _list_state(graph: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
     """The state that a reader found on which the outputs of a graph depend, now or in a later call."""
-    pairs: list[tuple[ir.Value, ir.Value]] = list(graph.meta[STATE])
+    pairs: dict[ir.Value, ir.Value] = dict(graph.meta[STATE])
     needed: dict[ir.Value, ir.Value] = {}
     work, seen = list(graph.outputs), set[ir.Value]()
     while work:
@@ -99,10 +99,9 @@ def _list_state(graph: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
         seen.add(value)
         node = value.producer()
         work += [] if node is None else [one for one in node.inputs if one is not None]
-        for begun, ended in pairs:
-            if begun is value:
-                needed[begun] = ended
-                work.append(ended)
+        if value in pairs:
+            needed[value] = pairs[value]
+            work.append(pairs[value])
     return list(needed.items())
 
 

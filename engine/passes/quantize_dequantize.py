@@ -10,17 +10,29 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import NUMBERS, defer_elements, read_initializer
+from ..base.constants import NUMBERS, STATEFUL, defer_elements, read_initializer
 from ..base.errors import RewriteError
 from ..base.names import Scope
-from ..base.quantization import HYBRID, KEY, RAW, Quantization, dequantize, is_blockwise, read_quantization
+from ..base.quantization import (
+    CODES,
+    EXTENTS,
+    HYBRID,
+    KEY,
+    MATCHED,
+    PASSED,
+    RAW,
+    Quantization,
+    dequantize,
+    is_blockwise,
+    read_quantization,
+)
 from ..base.startup import dataclass
 from ..dialects.facts import OperatorFacts
 from ..dialects.operators import Dialect, OperatorSpec
 from ..dialects.opsets import BLOCKS, can_take, can_yield
 from ..expressions.functions import SHORT
 from ..rewrite.edits import remove_unused
-from .base import Module, Visit, insert_node_first
+from .base import Module, Visit, insert_first
 from .operand_scales import find_channels, find_products, require_fit
 from .quantized_nodes import (
     has_fused_activation,
@@ -30,10 +42,7 @@ from .quantized_nodes import (
     is_dequantizing,
     require_scales,
 )
-from .variables import KEPT
 
-#: classes of operators in ops.yaml; operators without one compute with real numbers
-CODES, MATCHED, EXTENTS, PASSED = "codes", "matched", "extents", "passed"
 #: by bits: so much smaller a scale lets halves of codes round away from 0, also where a runtime adds the zero point
 #: before it rounds, and averages of up to 127 codes not round otherwise
 _NUDGES = {8: np.float32(1 - 2**-15), 16: np.float32(1 - 2**-22)}
@@ -154,7 +163,7 @@ class Inserter:
 
     def expose_inputs(self) -> None:
         """Make the graph's inputs real, initial values included, and what kernels keep in tensors of their own."""
-        kept = (one for node in self._graph for one in node.inputs if one is not None and one.meta.get(KEPT))
+        kept = (one for node in self._graph for one in node.inputs if one is not None and one.meta.get(STATEFUL))
         for value in dict.fromkeys((*self._graph.inputs, *kept)):
             known = read_quantization(value)
             if known is None:
@@ -169,8 +178,9 @@ class Inserter:
             if value is not None and value.dtype in _BYTES and not can_take(self._convert, value.dtype):
                 codes = read_initializer(value)
                 if codes is not None:
-                    wide = self._scope.make_constant(codes.astype(_BYTES[value.dtype]), f"{value.name}")
-                    self._graph.register_initializer(wide)
+                    wide = self._scope.register(
+                        self._scope.make_constant(codes.astype(_BYTES[value.dtype]), f"{value.name}")
+                    )
                     node.replace_input_with(position, wide)
             if value is None or value not in self._were:
                 continue
@@ -203,7 +213,7 @@ class Inserter:
         codes.type, codes.shape, codes.name = value.type, value.shape, self._scope.make_name(f"{value.name}/codes")
         codes.meta.update(value.meta)
         ir.convenience.replace_all_uses_with(value, codes, replace_graph_outputs=True)
-        insert_node_first(self._graph, node)
+        insert_first(self._graph, [node])
         return made
 
     def insert_exits(self) -> None:
@@ -285,8 +295,7 @@ class Inserter:
         if codes is None:
             return value
         if value not in self._reread:
-            self._reread[value] = self._scope.make_constant(codes.view(np.int8), f"{value.name}")
-            self._graph.register_initializer(self._reread[value])
+            self._reread[value] = self._scope.register(self._scope.make_constant(codes.view(np.int8), f"{value.name}"))
         return self._reread[value]
 
     def _read(self, node: ir.Node, value: ir.Value, known: Quantization) -> ir.Value:
@@ -336,10 +345,7 @@ class Inserter:
             values.append(
                 self._scope.make_constant(known.zero_point.astype(dtype.numpy()).reshape(shape), "zero_point")
             )
-        for value in values:
-            if value.graph is None:
-                self._graph.register_initializer(value)
-        return values
+        return [self._scope.register(value) for value in values]
 
     def _make_node(
         self, spec: OperatorSpec, inputs: Sequence[ir.Value], attributes: Sequence[ir.Attr], source: ir.Node

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from ..base.constants import read_initializer
 from ..base.errors import CallError, RewriteError
 from ..base.names import Scope
+from ..base.provenance import name_source
 from ..base.startup import dataclass, field, replace
 from ..dialects.facts import OperatorFacts
 from ..dialects.inference import read_extents
@@ -301,8 +302,7 @@ class Resizing:
                     )
 
     def _object_to(self, node: ir.Node, why: str) -> NoReturn:
-        place = node.metadata_props.get("nnrewrite.source", node.name or node.op_type)
-        raise RewriteError(f"{place} forbids the extents asked for: {why}")
+        raise RewriteError(f"{name_source(node)} forbids the extents asked for: {why}")
 
 
 def _infer_known(module: Module) -> KnownValues:
@@ -329,10 +329,10 @@ def _compute_operand(node: ir.Node, place: int, wanted: RunTimeExtents, module: 
     rank = len(read_extents(wanted.value) or ())
     shape = make_shape_node(wanted.value, wanted.axis, end if end < rank else None, module)
     around = wanted.extents[: wanted.axis], wanted.extents[end:]
-    constants = [[module.names.make_constant(np.array(part, np.int64), named)] if part else [] for part in around]
-    for constant in (one for part in constants for one in part if one.graph is None):
-        module.graph.register_initializer(constant)
-    front, back = constants
+    front, back = (
+        [module.names.register(module.names.make_constant(np.array(part, np.int64), named))] if part else []
+        for part in around
+    )
     parts = [*front, shape.outputs[0], *back]
     joined = ir.Node(join.domain, join.name, parts, [ir.AttrInt64(f"{join.facts.joins}", 0)], num_outputs=1)
     made = [shape, joined]

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from ..base.quantization import EXTENTS
 from ..base.startup import dataclass, field, replace
 from ..dialects.extents import complete
 from ..dialects.inference import InferenceError, infer, make_shape
@@ -28,8 +29,6 @@ _END = np.iinfo(np.int64).max
 _VISITS = 20
 #: the layout of operators whose operands have samples, channels and places, in this order
 _IMAGES = "implicit"
-#: what ops.yaml says of an operator that reads the extents of its operand and no elements
-_EXTENTS = "extents"
 
 
 class BatchError(Exception):
@@ -129,7 +128,7 @@ class Samples:
             self.computed.pop((node, at), None)
         carriers = [(value, self.places[value]) for value in node.inputs if value is not None and value in self.places]
         spec = self._dialect.find_operator(node.op_type, self._opset) if carriers else None
-        if not carriers or (spec is not None and spec.facts.quantization == _EXTENTS):
+        if not carriers or (spec is not None and spec.facts.quantization == EXTENTS):
             return
         if spec is None or spec.domain != node.domain:
             raise BatchError(node, "nothing is known of it")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import CONTENT
+from ..base.constants import CONTENT, STATE, STATEFUL
 from ..base.errors import ModelError
 from ..base.names import Scope
 from ..base.quantization import read_quantization
@@ -16,12 +16,10 @@ from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec
 from .base import Module, Pass, Visit, run_passes
 from .evaluation import compute_outputs
-from .variables import ASSIGN, FILL, INITIALIZE, KEPT, READ, TABLE, VARIABLE, Variables, refuse_node
+from .variables import ASSIGN, FILL, INITIALIZE, READ, TABLE, VARIABLE, Variables, refuse_node
 
 #: the prefix of the metadata that lists a model's state
 METADATA = "nnrewrite.state"
-#: the key of `meta` of a graph under which a reader lists the state that it found
-STATE = "state"
 #: what becomes of the operators of each role, in words for whoever asks which operators are supported
 ROLES = {
     VARIABLE: "a variable is an input and an output of the model, which the caller feeds back",
@@ -88,11 +86,11 @@ def expose(graph: ir.Graph) -> dict[str, str]:
 
 def _may_keep(graph: ir.Graph, dialect: Dialect) -> bool:
     """Whether there is a variable in a graph, or a node that could lead to one: a look at what most models lack."""
-    if any(value.meta.get(KEPT) for value in graph.outputs):
+    if any(value.meta.get(STATEFUL) for value in graph.outputs):
         return True
     if any(_is_stateful(dialect.operators.get(name)) for name in {node.op_type for node in graph}):
         return True
-    return any(value is not None and value.meta.get(KEPT) for node in graph for value in node.inputs)
+    return any(value is not None and value.meta.get(STATEFUL) for node in graph for value in node.inputs)
 
 
 def _is_stateful(spec: OperatorSpec | None) -> bool:
@@ -150,7 +148,7 @@ class _State:
         sample = self._known.samples[key]
         value = ir.Value(name=key, type=sample.type, shape=sample.shape)
         value.meta.update(sample.meta)
-        value.meta.pop(KEPT, None)
+        value.meta.pop(STATEFUL, None)
         return value
 
     def _settle(self, begun: Mapping[str, ir.Value]) -> None:
@@ -259,7 +257,7 @@ class _State:
         for key, new in zip(keys, made.outputs[len(kept) :], strict=True):
             sample = self._known.samples[key]
             new.type, new.shape, new.name = sample.type, sample.shape, f"{node.name}/{key}"
-            new.meta.update({name: what for name, what in sample.meta.items() if name != KEPT})
+            new.meta.update({name: what for name, what in sample.meta.items() if name != STATEFUL})
             current[key] = new
         graph.remove(node, safe=True)
 

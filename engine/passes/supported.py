@@ -6,8 +6,8 @@ import onnx_ir as ir
 
 from ..base.errors import Reason, Refusal
 from ..base.names import show_name
+from ..base.provenance import SOURCE
 from ..base.startup import dataclass, replace
-from ..rewrite.apply import SOURCE
 from ..rewrite.stages import NORMALIZE
 from .base import Module, Visit
 from .rule_stage import drive

@@ -8,20 +8,18 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from ..base.constants import read_initializer
+from ..base.constants import STATEFUL, read_initializer
 from ..base.errors import Refusal, UnsupportedError
 from ..base.names import show_name
+from ..base.provenance import SOURCE
 from ..base.startup import dataclass, field
 from ..dialects.operators import Dialect, OperatorSpec, get_option
-from ..rewrite.apply import SOURCE
 from ..rewrite.subgraphs import Body, bind_option
 
 #: the roles in ops.yaml of the operators that name a variable, read it, write it, and run a graph the first time
 VARIABLE, READ, ASSIGN, INITIALIZE = "variable", "read", "assign", "initialize"
 #: the roles of the operators that name a table and fill it
 TABLE, FILL = "table", "fill"
-#: the key under which a value of the file says that it keeps its elements between calls
-KEPT = "variable"
 
 Array = np.ndarray[Any, Any]
 
@@ -100,10 +98,10 @@ class Variables:
 
     def find_name(self, value: ir.Value | None) -> str | None:
         """The name of the variable that a value is itself, None where it is none."""
-        if value is None or not value.meta.get(KEPT) or value.is_graph_input():
+        if value is None or not value.meta.get(STATEFUL) or value.is_graph_input():
             return None
         if value not in self._names:
-            base = value.name or KEPT
+            base = value.name or STATEFUL
             taken = set(self._names.values())
             self._names[value] = base if base not in taken else f"{base}_{len(taken)}"
         return self._names[value]

@@ -11,7 +11,8 @@ import onnx_ir as ir
 from ..base.budget import Budget, Exhausted, TooManyError, limit_attempts
 from ..base.constants import ELEMENTS
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
-from ..base.quantization import QUANTIZE_BY, carry_grid, inherit, is_dropping_grid, read_quantization
+from ..base.provenance import RULE, SCOPE, SOURCE, name_source
+from ..base.quantization import CODES, MATCHED, QUANTIZE_BY, carry_grid, inherit, is_dropping_grid, read_quantization
 from ..base.startup import dataclass, field
 from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..expressions.functions import EvaluationError, Unsupported
@@ -24,7 +25,7 @@ from .complex_numbers import is_about_complex, is_complex_node
 from .conditions import Guard
 from .edits import Edits
 from .failures import explain_failure
-from .pattern_search import SEARCHED, Bindings
+from .pattern_search import SEARCHED, Bindings, Made, Then
 from .profile import get_profile
 from .replacement import MalformedError, check, has_another_shape, make_known_result, note_extents
 from .rules import Rule, RuleSet, Settle
@@ -34,10 +35,6 @@ from .traversal import walk_nodes
 
 #: a value and what takes its place
 Pair = tuple[ir.Value, ir.Value]
-
-#: keys of `metadata_props` that say where a node comes from; the scope is the path of a module
-#: with slashes, each with its class behind a colon where that is known
-RULE, SOURCE, SCOPE = "nnrewrite.rule", "nnrewrite.source", "nnrewrite.scope"
 
 
 @dataclass(slots=True)
@@ -238,7 +235,7 @@ class Applier:
             if after in fresh and after.name is None:
                 self._edits.scope.reserve([before.name])  # which no value of the graph has until the nodes are in it
                 before.name, after.name = None, before.name
-        source = root.metadata_props.get(SOURCE, root.name or root.op_type)
+        source = name_source(root)
         scope = root.metadata_props.get(SCOPE)
         stem = next((output.name for output in root.outputs if output.name), None) or next(
             (after.name for _, after in pairs if after.name), root.op_type
@@ -267,7 +264,7 @@ class Applier:
 
     def _carry_grid(self, node: ir.Node) -> None:
         """Let what only moves or joins codes, and has been made between two others, yield codes on the same grid."""
-        if any(map(read_quantization, node.inputs)) and self._find_treatment(node) in ("codes", "matched"):
+        if any(map(read_quantization, node.inputs)) and self._find_treatment(node) in (CODES, MATCHED):
             carry_grid(node)
 
     def _find_treatment(self, node: ir.Node) -> str | None:
@@ -297,16 +294,10 @@ class Applier:
             if check_clauses(rule, frame, None):
                 told.update(list_remarks(rule, frame))
 
-        try:
-            rule.matcher.search(node, ask, self._opset, self._subgraphs, self._make_budget(node))
+        refusal = self._ask(rule, node, ask)
+        if refusal is None:
             self.outcome.told.update(told)
-        except Refused as refusal:
-            return Reason(rule.name, refusal.span, str(refusal))
-        except TooManyError as error:
-            return Reason(rule.name, rule.span, str(error))
-        except Exhausted as error:
-            raise RewriteFailure(rule.span, rule.name, node.name or node.op_type, str(error)) from error
-        return None
+        return refusal
 
     def find_covered(self, rule: Rule, node: ir.Node) -> tuple[ir.Node, ...] | Reason | None:
         """The nodes that the pattern of a rule covers, its root at a node; why it does not take them; None where it is
@@ -316,6 +307,10 @@ class Applier:
             frame = self._make_frame(rule, bindings, Budget())
             return _list_covered(rule, node, bindings) if check_clauses(rule, frame, None) else None
 
+        return self._ask(rule, node, ask)
+
+    def _ask(self, rule: Rule, node: ir.Node, ask: Then[Made]) -> Made | Reason | None:
+        """What is first found where the pattern of a rule fits at a node, or why the rule does not take the node."""
         try:
             return rule.matcher.search(node, ask, self._opset, self._subgraphs, self._make_budget(node))
         except Refused as refusal:

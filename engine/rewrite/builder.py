@@ -33,12 +33,23 @@ from .pattern import name_rest
 from .pattern_search import SEARCHED
 from .replacement import MalformedError
 from .rules import Settle
-from .subgraphs import Body, count_yielded, detach, detach_bodies, find_bodies, generalize, make_slice, stack_types
+from .subgraphs import (
+    Body,
+    count_yielded,
+    detach,
+    detach_bodies,
+    find_bodies,
+    generalize,
+    make_copy,
+    make_parameter,
+    make_slice,
+    stack_types,
+)
 from .variadics import assign_places
 
 
 class Builder:
-    """Makes the nodes of one template; `take` hands them over, `discard` undoes them."""
+    """Makes the nodes of one template; `nodes` has them, `discard` undoes them."""
 
     __slots__ = (
         "_budget",
@@ -193,7 +204,9 @@ class Builder:
                 like = was  # as many as the graph of the pattern has, and like them
             elif old.is_old(was):
                 like = [was]
-            made = [self._make_parameter(value, kinds[position] if position < len(kinds) else None) for value in like]
+            kind = kinds[position] if position < len(kinds) else None
+            made = [make_parameter(self._scope.make_name("parameter"), value, kind) for value in like]
+            self._parameters.update(made)
             inputs += made
             values[parameter.name] = made if parameter.spread else made[0]
         return inputs
@@ -215,31 +228,17 @@ class Builder:
         self.nodes += old.nodes
         return self._yield_outputs(results, op)
 
-    def _make_parameter(self, operand: Any, kind: str | None) -> ir.Value:
-        name = self._scope.make_name("parameter")
-        if isinstance(operand, ir.Value) and kind is None:
-            value = ir.Value(name=name, type=operand.type, shape=operand.shape)
-        else:
-            known = ir.DataType.from_numpy(operand.dtype) if isinstance(operand, np.ndarray) and kind is None else None
-            shape = operand.shape if known is not None else ()
-            value = ir.Value(name=name, type=ir.TensorType(known or DTYPES[kind or "f32"]), shape=ir.Shape(shape))
-        self._parameters.add(value)
-        return value
-
     def _yield_outputs(self, results: list[Any], op: OperatorSpec) -> list[ir.Value]:
         """The outputs of a graph: each is a node's own result, and stands there once."""
         own = {output for node in self.nodes for output in node.outputs}
         outputs: list[ir.Value] = []
         for result in results:
-            outputs.append(result if result in own and result not in outputs else self._copy(result, op))
+            if result not in own or result in outputs:
+                spec = next(one for one in self._dialects if one.name == op.dialect).find_role("copy", self._opset)
+                self.nodes.append(made := make_copy(spec, result))
+                result = made.outputs[0]
+            outputs.append(result)
         return outputs
-
-    def _copy(self, value: ir.Value, op: OperatorSpec) -> ir.Value:
-        spec = next(one for one in self._dialects if one.name == op.dialect).find_role("copy", self._opset)
-        node = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
-        self.nodes.append(node)
-        node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
-        return node.outputs[0]
 
     def _inline(self, span: Span, body: Body, operands: list[Any]) -> list[ir.Value]:
         if len(operands) != len(body.graph.inputs):

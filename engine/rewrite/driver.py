@@ -10,10 +10,11 @@ import onnx_ir as ir
 
 from ..base.errors import ModelError, Reason, RewriteError
 from ..base.names import Scope
+from ..base.provenance import name_source
 from ..dialects.folding import fold
 from ..dialects.inference import SHAPE_DATA, InferenceError, infer, make_shape, read_extents, update_extents
 from ..dialects.symbols import UNNAMED
-from .apply import RULE, SOURCE, Applier, Outcome
+from .apply import Applier, Outcome
 from .edits import Edits
 from .rules import Rule, RuleSet, Settle
 from .stages import INTEGERS, NORMALIZE, ONCE
@@ -153,8 +154,9 @@ class Driver:
         try:
             found = infer(node, self._rules.opset)
         except InferenceError as error:
-            where = node.metadata_props.get(SOURCE, node.name or node.op_type)
-            raise ModelError(f"{where}: what the model says of its operands does not fit: {error}") from error
+            raise ModelError(
+                f"{name_source(node)}: what the model says of its operands does not fit: {error}"
+            ) from error
         for result, inferred in zip(node.outputs, found, strict=True):
             if inferred.shape is not None:
                 result.shape = make_shape(update_extents(read_extents(result), inferred.shape))
@@ -218,6 +220,3 @@ class Driver:
             if made is not None:
                 return made
         return []
-
-
-__all__ = ["RULE", "SOURCE", "Driver"]

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from ..base.names import Scope
 from ..dialects.operators import OperatorSpec
 from .cycles import Precedence
-from .subgraphs import detach, detach_bodies
+from .subgraphs import detach, detach_bodies, make_copy
 
 
 class Edits:
@@ -92,8 +92,8 @@ class Edits:
 
     def register(self, value: ir.Value | None) -> None:
         """Let a constant belong to the graph."""
-        if value is not None and value.const_value is not None and value.graph is None:
-            self.scope.graph.register_initializer(value)
+        if value is not None and value.const_value is not None:
+            self.scope.register(value)
 
     def sweep(self) -> None:
         """Remove nodes and constants that nobody uses, where anything has changed."""
@@ -152,12 +152,10 @@ class Edits:
         return producer is not None and producer.graph is self.graph and not value.is_graph_output()
 
     def _copy_value(self, root: ir.Node, value: ir.Value) -> ir.Value:
-        node = ir.Node(self._copy.domain, self._copy.name, [value], num_outputs=1)
+        node = make_copy(self._copy, value)
         self.scope.name_node(node, f"{value.name}/{self._copy.name}")
-        (copy,) = node.outputs
-        copy.type, copy.shape = value.type, value.shape
         self.graph.insert_before(root, [node])
-        return copy
+        return node.outputs[0]
 
 
 def remove_unused(graph: ir.Graph) -> None:

@@ -15,6 +15,7 @@ FAMILY = ("SRC", "DST")
 
 
 def list_members(item: tree.Rule | tree.Table, known: Container[str] = ()) -> Iterator[tuple[int | None, tree.Rule]]:
+    """The rules that an item stands for, but for those `known` by name, each with its place in a table or a family."""
     if isinstance(item, tree.Rule) and not item.over:
         if item.name not in known:
             yield None, item
@@ -39,11 +40,6 @@ def write_out(files: Iterable[tree.RuleFile], known: Container[str] = ()) -> Ite
         for item in file.items:
             if not isinstance(item, tree.Definition):
                 yield from ((file, rule) for _, rule in list_members(item, known))
-
-
-def expand_family(rule: tree.Rule) -> list[tree.Rule]:
-    """The rules that an `over` family stands for; a rule without one stands for itself."""
-    return [_make_member(rule, entry) for entry in rule.over] if rule.over else [rule]
 
 
 def _make_member(rule: tree.Rule, entry: tree.Entry) -> tree.Rule:

@@ -15,8 +15,8 @@ from typing import Any
 import onnx_ir as ir
 
 from ..base.errors import ModelError
+from ..base.provenance import RULE, SOURCE
 from ..base.startup import dataclass
-from .apply import RULE, SOURCE
 from .traversal import walk_nodes
 
 #: the name of the record among what else stands beside a model

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import onnx_ir as ir
 
 from ..base.errors import ModelError
 from ..base.startup import dataclass
 from ..dialects.operators import Dialect, OperatorSpec, Option, get_option
+from ..expressions.functions import DTYPES
 
 if TYPE_CHECKING:
     from ..base.names import Scope
 
+#: how deep graphs of nodes may nest, and how deep they may call each other where they stand beside each other
+NESTED, CALLED = 32, 128
 #: the types of options that name graphs of the model
 _ONE, _SEVERAL = "subgraph", "[subgraph]"
 _GRAPH = ir.AttributeType.GRAPH
@@ -76,16 +80,27 @@ def copy_attribute(attribute: ir.Attr, found: Mapping[ir.Value, ir.Value | None]
     return ir.AttrGraph(attribute.name, ir.Graph(inputs, results, nodes=nodes, initializers=constants, name=graph.name))
 
 
-def copy(
-    node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope, attributes: Iterable[ir.Attr] | None = None
-) -> ir.Node:
-    """A node that computes of other values what a node does, with its `attributes` or others; it and its results are
-    named afresh, as there may be several copies in one graph."""
+def copy(node: ir.Node, inputs: Sequence[ir.Value | None], scope: Scope, attributes: Iterable[ir.Attr]) -> ir.Node:
+    """A node that computes of other values what a node does; it and its results are named afresh, as there may be
+    several copies in one graph."""
+    made = copy_unnamed(node, inputs, attributes)
+    for old, new in zip(node.outputs, made.outputs, strict=True):
+        new.name = scope.make_name(old.name or node.op_type)
+    if node.name and made.outputs and node.name == node.outputs[0].name:
+        made.name = None
+        scope.name_node(made, node.name)
+    elif node.name:
+        made.name = scope.make_name(node.name)
+    return made
+
+
+def copy_unnamed(node: ir.Node, inputs: Sequence[ir.Value | None], attributes: Iterable[ir.Attr]) -> ir.Node:
+    """A node that computes of other values what a node does, with all that is known of the results but their names."""
     made = ir.Node(
         node.domain,
         node.op_type,
         inputs,
-        node.attributes.values() if attributes is None else attributes,
+        attributes,
         num_outputs=len(node.outputs),
         version=node.version,
         name=node.name,
@@ -93,13 +108,15 @@ def copy(
     made.meta.update(node.meta)
     made.metadata_props.update(node.metadata_props)
     for old, new in zip(node.outputs, made.outputs, strict=True):
-        new.name, new.type, new.shape = scope.make_name(old.name or node.op_type), old.type, old.shape
+        new.type, new.shape = old.type, old.shape
         new.meta.update(old.meta)
-    if node.name and made.outputs and node.name == node.outputs[0].name:
-        made.name = None
-        scope.name_node(made, node.name)
-    elif node.name:
-        made.name = scope.make_name(node.name)
+    return made
+
+
+def make_copy(spec: OperatorSpec, value: ir.Value) -> ir.Node:
+    """A node of the operator with the role `copy` over a value."""
+    made = ir.Node(spec.domain, spec.name, [value], num_outputs=1)
+    made.outputs[0].type, made.outputs[0].shape = value.type, value.shape
     return made
 
 
@@ -118,15 +135,15 @@ def list_called(
     graph: Iterable[ir.Node], dialect: Dialect, subgraphs: Sequence[ir.Graph], deep: bool = True
 ) -> list[ir.Graph]:
     """The graphs that the nodes of a graph name, if `deep` those that their nodes name in turn too, each once."""
-    found: list[ir.Graph] = []
+    found: dict[ir.Graph, None] = {}
     naming: dict[str, list[Option]] = {}  # the options of an operator that name graphs
     work = [graph]
     while work:
         for body in _list_named(work.pop(), dialect, subgraphs, naming):
             if body is not graph and body not in found:
-                found.append(body)
+                found[body] = None
                 work += [body] if deep else []
-    return found
+    return list(found)
 
 
 def _list_named(
@@ -146,13 +163,27 @@ def _list_named(
 
 
 def check_calls(graphs: Sequence[ir.Graph], dialect: Dialect, subgraphs: Sequence[ir.Graph]) -> None:
-    """Raise ModelError where one of some graphs comes to call itself, which would have no end."""
+    """Raise ModelError where one of some graphs comes to call itself, which would have no end, or all call each other
+    too deep."""
     calls = {graph: set(_list_named(graph, dialect, subgraphs, {})) for graph in graphs}
-    while ends := [graph for graph, named in calls.items() if named.isdisjoint(calls)]:
-        for graph in ends:
-            del calls[graph]
+    callers: dict[ir.Graph, list[ir.Graph]] = {}
+    for graph, named in calls.items():
+        for body in named:
+            callers.setdefault(body, []).append(graph)
+    depth = dict.fromkeys(calls, 0)
+    ends = [graph for graph, named in calls.items() if not named]
+    while ends:
+        body = ends.pop()
+        del calls[body]
+        for graph in callers.get(body, ()):
+            depth[graph] = max(depth[graph], depth[body] + 1)
+            calls[graph].discard(body)
+            if not calls[graph]:
+                ends.append(graph)
     if calls:
         raise ModelError(f"graph {min(graph.name or '' for graph in calls)} calls itself, which never ends")
+    if max(depth.values()) > CALLED:
+        raise ModelError(f"its graphs call each other {max(depth.values())} deep, more than {CALLED}")
 
 
 def find_bodies(node: ir.Node) -> list[ir.Graph]:
@@ -205,6 +236,18 @@ def count_slices(node: ir.Node, spec: OperatorSpec) -> int | None:
     """How many of a node's last operands its graphs read slice by slice; None for an operator that does not say so."""
     counted = node.attributes.get(spec.facts.slices or "")
     return None if counted is None else counted.as_int()
+
+
+def make_parameter(name: str, operand: Any, kind: str | None) -> ir.Value:
+    """An input of a graph: like the operand that it stands for, or a scalar of the type that a graph must have there.
+
+    An operand that is a number of a rule is a scalar in single precision.
+    """
+    if isinstance(operand, ir.Value) and kind is None:
+        return ir.Value(name=name, type=operand.type, shape=operand.shape)
+    known = ir.DataType.from_numpy(operand.dtype) if isinstance(operand, np.ndarray) and kind is None else None
+    shape = operand.shape if known is not None else ()
+    return ir.Value(name=name, type=ir.TensorType(known or DTYPES[kind or "f32"]), shape=ir.Shape(shape))
 
 
 def make_slice(value: ir.Value, axis: int) -> ir.Value:

@@ -9,10 +9,8 @@ from contextvars import ContextVar
 import onnx_ir as ir
 
 from ..base.errors import Reason, suggest_nearest
+from ..base.provenance import SOURCE
 from ..base.startup import dataclass, field
-
-#: the key of `metadata_props` that says which node of the source a node comes from
-_SOURCE = "nnrewrite.source"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class Subject:
         """Take down what a node is called, by its own name, its source's and those of its results."""
         results = [output.name for output in node.outputs if output.name]
         name = node.name or next(iter(results), node.op_type)
-        source = node.metadata_props.get(_SOURCE)
+        source = node.metadata_props.get(SOURCE)
         return cls(node.op_type, name, frozenset({name, *results, *([source] if source else [])}))
 
 

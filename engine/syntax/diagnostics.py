@@ -12,6 +12,14 @@ from ..base.errors import Diagnostic, Note, Span
 _SHOWN = 8
 
 
+class Misfit(Exception):
+    """What the grammar admits and the language does not: the first mistake of a text."""
+
+    def __init__(self, span: Span, message: str, help: str | None = None) -> None:
+        self.diagnostic = Diagnostic(span, message, (), help)
+        super().__init__(message)
+
+
 class Collector:
     """All mistakes found so far.
 

@@ -17,12 +17,13 @@ from lark.exceptions import UnexpectedInput
 from ..base import file_cache
 from ..base.errors import Diagnostic, RuleError, Span
 from . import tree
+from .diagnostics import Misfit
 from .fragments import expand_fragments
 from .groups import expand_groups
 from .local_definitions import lift_definitions
 from .loops import expand_loops
 from .syntax_errors import explain_error
-from .tree_builder import Misfit, TreeBuilder
+from .tree_builder import TreeBuilder
 
 #: how deep expressions may nest
 _DEPTH = 100

@@ -130,6 +130,15 @@ def test_graphs_that_call_themselves_without_end_are_refused(catalogue: Catalogu
         nnrewrite.convert(source)
 
 
+def test_graphs_that_call_each_other_too_deep_are_refused(catalogue: Catalogue) -> None:
+    calls = [
+        probe.make_operator_model(catalogue, "CALL", {"x": VECTOR}, [VECTOR], subgraph=place) for place in range(1, 400)
+    ]
+    source = joined(catalogue, *calls, probe.make_operator_model(catalogue, "NEG", {"x": VECTOR}, [VECTOR]))
+    with pytest.raises(nnrewrite.RewriteError, match="its graphs call each other 399 deep, more than 128"):
+        nnrewrite.convert(source)
+
+
 def test_operators_inside_branches_are_reported_with_the_others(catalogue: Catalogue) -> None:
     options = {"then_subgraph_index": 1, "else_subgraph_index": 1}
     source = joined(

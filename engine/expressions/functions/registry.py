@@ -105,10 +105,10 @@ def register(call: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-#: Python's own
 #: characters of a value that a message has at the most
 _LONGEST = 120
-_PLAIN = frozenset({int, float, bool, str, type(None)})
+#: the types of Python's own values that hold no others
+SCALARS = frozenset({int, float, bool, str, type(None)})
 #: how rules write what Python calls otherwise
 _WORDS = {None: "none", True: "true", False: "false"}
 
@@ -120,7 +120,7 @@ def convert_to_python(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (list, tuple)):
-        if _PLAIN.issuperset(map(type, value)):  # most lists hold nothing to be turned, and may be long
+        if SCALARS.issuperset(map(type, value)):  # most lists hold nothing to be turned, and may be long
             return list(value)
         return [convert_to_python(item) for item in value]
     return value

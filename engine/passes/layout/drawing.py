@@ -9,17 +9,17 @@ from collections.abc import Iterator, Sequence
 import onnx
 import onnx_ir as ir
 
+from ...base.provenance import SOURCE
 from ...base.startup import dataclass
 from ...dialects.inference import read_extents
 from ...dialects.operators import Dialect
-from ...rewrite.driver import SOURCE
-from .graph_drawing import Box, draw
+from .graph_drawing import CUT, Box, draw
 from .order import count_elements
 from .permute_weights import Tensors
 from .problem import IMPLICIT
 
-#: fills of what runs in the target's layout, in the source's, in both alike, and of the cut itself
-_TARGET, _SOURCE, _EITHER, _CUT = "#cfe8ff", "#ffe1b8", "#eeeeee", "#e03131"
+#: fills of what runs in the target's layout, in the source's, and in both alike
+_TARGET, _SOURCE, _EITHER = "#cfe8ff", "#ffe1b8", "#eeeeee"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def draw_picture(model: onnx.ModelProto, dialect: Dialect) -> Picture:
             shape = read_extents(node.outputs[0]) or ()
             moved += count_elements(shape)
             label = f"{node.op_type} {' '.join(map(str, perm))}"
-            boxes.append(Box(label, f"moves {count_elements(shape):,} elements", about, _CUT, cut=True))
+            boxes.append(Box(label, f"moves {count_elements(shape):,} elements", about, CUT, cut=True))
         number.update((output, at) for output in node.outputs)
         arrows += dict.fromkeys((number[v], at) for v in node.inputs if v is not None and v in number)
     for value in graph.outputs:
@@ -68,7 +68,7 @@ def draw_picture(model: onnx.ModelProto, dialect: Dialect) -> Picture:
         Box("in the target's layout", "channels first", "", _TARGET),
         Box("in the source's layout", "or another one", "", _SOURCE),
         Box("on no side", "nothing to move", "", _EITHER),
-        Box(f"the cut: {count} permutation{'' if count == 1 else 's'}", f"{moved:,} elements", "", _CUT, cut=True),
+        Box(f"the cut: {count} permutation{'' if count == 1 else 's'}", f"{moved:,} elements", "", CUT, cut=True),
     )
     return Picture(boxes, arrows, legend)
 
@@ -100,7 +100,7 @@ def write_dot(found: Picture) -> str:
     lines += [f"  {number} [{_format_style(box)}]" for number, box in enumerate(found.boxes)]
     for tail, head in found.arrows:
         cut = found.boxes[tail].cut or found.boxes[head].cut
-        lines.append(f"  {tail} -> {head}" + (f" [color={_quote(_CUT)} style=dashed]" if cut else ""))
+        lines.append(f"  {tail} -> {head}" + (f" [color={_quote(CUT)} style=dashed]" if cut else ""))
     return "\n".join([*lines, "}"]) + "\n"
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
+from ...base.provenance import RULE, SOURCE
 from ...base.startup import dataclass
 from ...dialects.inference import read_extents
 from ...dialects.operators import Dialect
-from ...rewrite.driver import RULE, SOURCE
 from .axis_groups import find_arrangement, find_order
 from .order import Order, count_elements, invert, make_identity
 from .permute_weights import Tensors

@@ -11,7 +11,8 @@ from ...base.startup import dataclass
 
 _ROW, _HEIGHT, _GAP, _LETTER, _SMALL, _SWEEPS = 58, 32, 18, 6.4, 4.6, 8
 _MARGIN, _LANE, _LEGEND = 20, 5, 60
-_CUT = "#e03131"
+#: the colour of what is cut, and of the arrows at it
+CUT = "#e03131"
 #: wider than high, as screens are
 _ASPECT = 1.5
 
@@ -102,7 +103,7 @@ class _Page:
         marks = "".join(
             f'<marker id="{name}" markerUnits="userSpaceOnUse" markerWidth="8" markerHeight="8" refX="7" refY="4"'
             f' orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="{colour}"/></marker>'
-            for name, colour in (("tip", "#555"), ("cut", _CUT))
+            for name, colour in (("tip", "#555"), ("cut", CUT))
         )
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">'
@@ -122,7 +123,7 @@ class _Page:
                 half = (y + top) / 2
                 path.append(f"C{x:.1f},{half:.1f} {at:.1f},{half:.1f} {at:.1f},{top:.1f}")
             x, y = at, top
-        colour, name = (_CUT, "cut") if cut else ("#555", "tip")
+        colour, name = (CUT, "cut") if cut else ("#555", "tip")
         dashes = ' stroke-width="2" stroke-dasharray="5 3"' if cut else ""
         return f'<path d="{" ".join(path)}" fill="none" stroke="{colour}"{dashes} marker-end="url(#{name})"/>'
 
@@ -140,7 +141,7 @@ def _draw_box(box: Box, x: float, top: float) -> str:
     middle = f'x="{x:.1f}" text-anchor="middle"'
     return (
         f'<g><title>{escape(box.about)}</title><rect x="{x - box.width / 2:.1f}" y="{top:.1f}" width="{box.width:.1f}"'
-        f' height="{_HEIGHT}" rx="5" fill="{box.fill}" stroke="{_CUT if box.cut else "#777"}"/>'
+        f' height="{_HEIGHT}" rx="5" fill="{box.fill}" stroke="{CUT if box.cut else "#777"}"/>'
         f'<text {middle} y="{top + 14:.1f}" fill="{ink}">{escape(box.label)}</text>'
         f'<text {middle} y="{top + 26:.1f}" font-size="8" fill="{faint}">{escape(box.note)}</text></g>'
     )

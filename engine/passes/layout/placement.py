@@ -9,10 +9,10 @@ import onnx_ir as ir
 
 from ...base.constants import NUMBERS, Elements, find_trained, permute_elements, read_constant
 from ...base.names import Scope
+from ...base.provenance import RULE, SOURCE
 from ...dialects.inference import read_extents
 from ...dialects.literals import make_attribute
 from ...dialects.permutations import make_permutation
-from ...rewrite.driver import RULE, SOURCE
 from ...rewrite.operands import make_operands, split_attributes
 from .axis_groups import Arrangement, find_changes, find_order, find_place
 from .order import Order, compose, find_permutation, is_still, make_identity
@@ -81,7 +81,7 @@ class Layout:
         before = read_constant(old) if old is not None else None
         array = np.array(value, np.int64 if before is None else before.dtype)
         shaped = array if before is None or before.size != array.size else array.reshape(before.shape)
-        return self._register(self._scope.make_constant(shaped, name))
+        return self._scope.register(self._scope.make_constant(shaped, name))
 
     def _note_order(self, value: ir.Value, order: Order) -> None:
         """Record that a value is stored in another order from here on."""
@@ -196,7 +196,7 @@ class Layout:
             spec = self._tensors.dialect.find_role(PERMUTE)
             operands, attributes = make_permutation(spec, value, perm, self._scope)
             made = self._make_node(
-                spec.name, list(map(self._register, operands)), attributes, value.dtype, value
+                spec.name, list(map(self._scope.register, operands)), attributes, value.dtype, value
             ).outputs[0]
             self._made[alike] = made
         if value.shape is not None:
@@ -214,7 +214,7 @@ class Layout:
         spec = dialect.find_role(role, opset)
         given, attributes = split_attributes(spec, [value, numbers], opset)
         operands = make_operands(spec, given, self._scope)
-        inputs = [None if operand is None else self._register(operand) for operand in operands]
+        inputs = [None if operand is None else self._scope.register(operand) for operand in operands]
         return self._make_node(spec.name, inputs, attributes, value.dtype, value).outputs[0]
 
     def _insert_axes(self, value: ir.Value, gaps: Sequence[int]) -> ir.Value:
@@ -238,7 +238,7 @@ class Layout:
     def _fold_constant(self, value: ir.Value, how: tuple[object, ...], elements: Elements) -> ir.Value:
         key = (value, *how)
         if key not in self._made:
-            self._made[key] = self._register(
+            self._made[key] = self._scope.register(
                 self._scope.make_constant(elements, value.name or "constant", find_trained([value]))
             )
         return self._made[key]
@@ -267,11 +267,6 @@ class Layout:
         else:
             self._graph.insert_before(self._graph[0], [node])
         return node
-
-    def _register(self, value: ir.Value) -> ir.Value:
-        if value.graph is None:
-            self._graph.register_initializer(value)
-        return value
 
     def _drop(self, node: ir.Node) -> None:
         if node.graph is not None and not any(o.uses() or o.is_graph_output() for o in node.outputs):

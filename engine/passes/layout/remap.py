@@ -7,13 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from .order import Order
 
 
-def remap_axis(value: Sequence[int], order: Order, result: Order) -> list[int]:
-    """One axis by its number: it is now found elsewhere."""
-    return remap_axes(value, order, result)
-
-
 def remap_axes(value: Sequence[int], order: Order, result: Order) -> list[int]:
-    """Several axes by their numbers, the entries in the order they had."""
+    """Axes by their numbers, which are now found elsewhere; the entries in the order they had."""
     return [order.index(number % len(order)) if order else number for number in value]
 
 
@@ -42,7 +37,7 @@ Word = Callable[[Sequence[int], Order, Order], list[int]]
 
 #: `order` is that of the tensor whose axes the value counts, `result` that of the operator's result
 WORDS: Mapping[str, Word] = {
-    "axis": remap_axis,
+    "axis": remap_axes,
     "axes": remap_axes,
     "perm": remap_perm,
     "per_axis": remap_per_axis,

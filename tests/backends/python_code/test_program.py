@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import tokenize
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx.helper as oh
 import onnx.numpy_helper as onh
+import onnx_ir as ir
 import pytest
+from nnrewrite.backends.python_code import blocks
+from nnrewrite.backends.python_code.steps import Step
 from nnrewrite.backends.python_writer import Encoded
 from nnrewrite.conversion import pipeline
 from nnrewrite.engine.base.errors import RewriteError
@@ -67,6 +72,26 @@ def residual(count: int) -> bytes:
         x = f"{path}.d"
     nodes.append(oh.make_node("Gemm", [x, "head.weight"], ["y"], transB=1))
     return model(nodes, [*weights, tensor("head.weight", 3, 8)], [("x", ["n", 8])], ["y"])
+
+
+def test_repeats_that_can_spare_no_more_than_one_found_are_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+    list_inputs = blocks.list_inputs
+
+    def count(steps: Sequence[Step]) -> list[ir.Value]:
+        looked.append(len(steps))
+        return list_inputs(steps)
+
+    monkeypatch.setattr(blocks, "list_inputs", count)
+    layers, names = 140, [f"layer{number}" for number in range(141)]
+    nodes = []
+    for at, (before, after) in enumerate(itertools.pairwise(names)):
+        kind = "Relu" if at % 7 in (0, 1, 4) else "Sigmoid"
+        nodes += [oh.make_node("Gemm", [before, f"w{at}"], [f"g{at}"]), oh.make_node(kind, [f"g{at}"], [after])]
+    encode(model(nodes, [tensor(f"w{at}", 4, 4) for at in range(layers)], [(names[0], ["n", 4])], [names[-1]]))
+    assert sum(looked) < 400 * len(nodes)
 
 
 @pytest.mark.slow

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 import pytest
 from nnrewrite.engine.base.quantization import KEY, read_grid
 from nnrewrite.engine.dialects.operators import Catalogue
+from nnrewrite.engine.passes import common_subexpressions
 from nnrewrite.engine.passes.common_subexpressions import merge_constants, merge_nodes
 
 
@@ -23,6 +26,23 @@ def pair(operator: str, *attributes: dict[str, object]) -> ir.Graph:
     x = ir.Value(name="x")
     several = [[ir.convenience.convert_attribute(name, value) for name, value in one.items()] for one in attributes]
     return graph(*(ir.Node("", operator, [x], made, num_outputs=1) for made in several))
+
+
+def test_many_nodes_that_differ_in_attributes_alone_are_not_compared_with_each_other(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[ir.Node] = []
+
+    def count(node: ir.Node, *rest: Any) -> Any:
+        asked.append(node)
+        return listed(node, *rest)
+
+    listed = common_subexpressions._list_attributes
+    monkeypatch.setattr(common_subexpressions, "_list_attributes", count)
+    alike = pair("LeakyRelu", *({"alpha": 1.0 + number} for number in range(200)))
+    merge_nodes(alike, catalogue.find_dialect("onnx"))
+    assert len(alike) == 200
+    assert len(asked) < 1000
 
 
 @pytest.mark.parametrize(

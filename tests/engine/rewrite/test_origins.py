@@ -7,7 +7,7 @@ import zlib
 import onnx_ir as ir
 import pytest
 from nnrewrite.engine.base.errors import ModelError
-from nnrewrite.engine.rewrite.apply import RULE, SOURCE
+from nnrewrite.engine.base.provenance import RULE, SOURCE
 from nnrewrite.engine.rewrite.origins import RECORD, decode_origins, encode_origins, list_origins
 
 

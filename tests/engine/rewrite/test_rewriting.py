@@ -13,10 +13,10 @@ import onnx.shape_inference
 import onnx_ir as ir
 import pytest
 from nnrewrite.engine.base.errors import RewriteError, RewriteFailure, UnsupportedError
+from nnrewrite.engine.base.provenance import RULE, SOURCE
 from nnrewrite.engine.check.checker import check
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.pass_list import convert_graph
-from nnrewrite.engine.rewrite.driver import RULE, SOURCE
 from nnrewrite.engine.rewrite.rules import RuleSet
 from nnrewrite.engine.syntax.parser import parse
 
