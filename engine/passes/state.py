@@ -212,11 +212,11 @@ class _State:
         """Let a node read variables, and yield what it makes of them after its own results."""
         known, spec = self._known, self._known.find_spec(node)
         names = [known.find_name(value) for value in node.inputs]
-        for position, name in enumerate(names):
+        for position, (name, value) in enumerate(zip(names, node.inputs, strict=True)):
             if name is not None:
                 node.replace_input_with(position, current[name])
-            elif node.inputs[position] in self._written:
-                node.replace_input_with(position, self._written[node.inputs[position]])
+            elif value is not None and value in self._written:
+                node.replace_input_with(position, self._written[value])
         operands = spec.operands if spec is not None else ()
         mutable = [place for place, operand in enumerate(operands[: len(node.inputs)]) if operand.mutable]
         if mutable:
