@@ -8,10 +8,12 @@ another fork; it is answered with `crash` and the exit status.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .frames import Array, FrameSink, FrameSource, receive, send
@@ -54,9 +56,10 @@ def answer_request(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[s
     if request["action"] == "layers":
         return _run_layers(_load_model(request, arrays, experimental_preserve_all_tensors=True), arrays)
     model = request.get("path") or arrays[0]
-    interpreter = _load_model(request, arrays)
+    again = _prepare_model(request, arrays)
     if request.get("signature"):
-        return _answer_signature(interpreter, request, arrays)
+        return _answer_signature(again, request, arrays)
+    interpreter = again()
     if request["action"] == "describe":
         found = {
             "metadata": _read_metadata(model),
@@ -67,7 +70,7 @@ def answer_request(request: dict[str, Any], arrays: list[Array]) -> tuple[dict[s
             ],
         }
         return found, []
-    return {}, _run(interpreter, arrays, request["samples"], request.get("keep", False))
+    return {}, _run(interpreter, arrays, request["samples"], request.get("keep", False), again)
 
 
 def _read_metadata(model: str | Array) -> dict[str, str]:
@@ -87,11 +90,14 @@ def _read_metadata(model: str | Array) -> dict[str, str]:
     return found
 
 
+def _prepare_model(request: dict[str, Any], arrays: list[Array], **options: Any) -> Callable[[], Any]:
+    """What makes an interpreter with the model of a request, which is taken off the arrays where it is not a file."""
+    model = {"model_path": request["path"]} if "path" in request else {"model_content": arrays.pop(0).tobytes()}
+    return functools.partial(_make_interpreter, request["kernels"], **model, **options)
+
+
 def _load_model(request: dict[str, Any], arrays: list[Array], **options: Any) -> Any:
-    """An interpreter with the model of a request, which is taken off the arrays where it is not a file."""
-    if "path" in request:
-        return _make_interpreter(request["kernels"], model_path=request["path"], **options)
-    return _make_interpreter(request["kernels"], model_content=arrays.pop(0).tobytes(), **options)
+    return _prepare_model(request, arrays, **options)()
 
 
 def _time_runs(runs: int) -> list[float]:
@@ -106,10 +112,11 @@ def _time_runs(runs: int) -> list[float]:
 
 
 def _answer_signature(
-    interpreter: Any, request: dict[str, Any], arrays: list[Array]
+    again: Callable[[], Any], request: dict[str, Any], arrays: list[Array]
 ) -> tuple[dict[str, Any], list[Array]]:
     """Answer a request about one signature: its name, and to run it the names of its inputs and outputs."""
     key, *names = request["signature"]
+    interpreter = again()
     runner = interpreter.get_signature_runner(key)
     if request["action"] == "describe":
         sides = {"inputs": runner.get_input_details(), "outputs": runner.get_output_details()}
@@ -121,7 +128,11 @@ def _answer_signature(
     results: list[Array] = []
     for sample in range(request["samples"]):
         if sample and not request["keep"]:
-            interpreter.reset_all_variables()
+            try:
+                interpreter.reset_all_variables()
+            except RuntimeError:  # operators compute one of them
+                interpreter = again()
+                runner = interpreter.get_signature_runner(key)
         given = dict(zip(inputs, arrays[sample * len(inputs) :], strict=False))
         found = runner(**given)
         results += [_convert_output(found[name]) for name in outputs]
@@ -183,25 +194,41 @@ def _find_step(interpreter: Any, index: int) -> float:
     return 0.0
 
 
-def _run(interpreter: Any, arrays: list[Array], samples: int, keep: bool = False) -> list[Array]:
+def _run(
+    interpreter: Any, arrays: list[Array], samples: int, keep: bool = False, again: Callable[[], Any] | None = None
+) -> list[Array]:
+    """The results of each sample; variables begin anew unless they are to be kept, in an interpreter that `again`
+    makes where operators compute one of them, which cannot be set back."""
     inputs = interpreter.get_input_details()
     shapes = [tuple(detail["shape"]) for detail in inputs]
     results: list[Array] = []
     for sample in range(samples):
         feed = arrays[sample * len(inputs) : (sample + 1) * len(inputs)]
-        for detail, shape, array in zip(inputs, shapes, feed, strict=True):
-            if shape != array.shape:
-                interpreter.resize_tensor_input(detail["index"], list(array.shape))
         if not sample or shapes != [array.shape for array in feed]:
-            interpreter.allocate_tensors()
+            _prepare_memory(interpreter, feed, shapes)
         shapes = [array.shape for array in feed]
         if not (keep and sample):
-            interpreter.reset_all_variables()
+            try:
+                interpreter.reset_all_variables()
+            except RuntimeError:
+                if sample and again is None:
+                    raise
+                if sample and again is not None:
+                    interpreter = again()
+                    _prepare_memory(interpreter, feed, [tuple(detail["shape"]) for detail in inputs])
         for detail, array in zip(inputs, feed, strict=True):
             interpreter.set_tensor(detail["index"], _convert_input(array))
         interpreter.invoke()
         results += [_fetch(interpreter, detail) for detail in interpreter.get_output_details()]
     return results
+
+
+def _prepare_memory(interpreter: Any, feed: Sequence[Array], shapes: Sequence[tuple[int, ...]]) -> None:
+    """Give inputs the shapes of what they are fed, where they have others, and lay out the memory."""
+    for detail, shape, array in zip(interpreter.get_input_details(), shapes, feed, strict=True):
+        if shape != array.shape:
+            interpreter.resize_tensor_input(detail["index"], list(array.shape))
+    interpreter.allocate_tensors()
 
 
 def _convert_input(array: Array) -> Array:

@@ -15,11 +15,12 @@ from .keep_state import find_state
 class FixDefaults:
     """Let inputs with a default be constants, but for those that are given what the call before yielded."""
 
+    outputs: tuple[str, ...] = ()
     name, visits = "fix-defaults", Visit.MAIN
 
     def run(self, module: Module) -> None:
         """Change the inputs of the main graph; the state that an earlier step has noted is not to be known by names."""
-        found = find_state(module.graph)
+        found = find_state(module.graph, self.outputs)
         fix_inputs(module.graph, {*module.state, *(begun.name or "" for begun, _ in found)})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from ..base.startup import dataclass
@@ -18,8 +20,10 @@ class HoldState:
     """Find what a model is given of the call before, as pass `state` writes it where a dialect has no variables: an
     input with a default and an output of its name with `_out` behind it, of one type.
 
-    What an earlier step has made so is known, and has such names when it is written."""
+    What an earlier step has made so is known, and has such names when it is written. The outputs are to be called
+    `outputs`: in the graph, one value may be several."""
 
+    outputs: tuple[str, ...] = ()
     name, visits = "hold-state", Visit.MAIN
 
     def run(self, module: Module) -> None:
@@ -27,19 +31,23 @@ class HoldState:
         graph, variables = module.graph, module.target.has_role(VARIABLE)
         first = len(graph.outputs) - len(module.state)
         name_outputs(graph, dict(enumerate(module.state.values(), first)), module.source)
-        for begun, end in find_state(graph):
-            module.state[begun.name or ""] = end.name or ""
+        for begun, called in find_state(graph, self.outputs):
+            module.state[begun.name or ""] = called
             if variables and begun.const_value is not None:
                 graph.initializers.pop(begun.name or "", None)
-                module.kept[end.name or ""] = begun.const_value
+                module.kept[called] = begun.const_value
                 begun.const_value = None
 
 
-def find_state(graph: ir.Graph) -> list[tuple[ir.Value, ir.Value]]:
-    """The inputs that are given what the call before yielded, with the outputs that they are given."""
-    ended = {value.name: value for value in graph.outputs}
-    pairs = ((begun, ended.get(f"{begun.name}{_ENDED}")) for begun in graph.inputs if begun.const_value is not None)
-    return [(begun, end) for begun, end in pairs if end is not None and end.dtype in (begun.dtype, None)]
+def find_state(graph: ir.Graph, names: Sequence[str] = ()) -> list[tuple[ir.Value, str]]:
+    """The inputs that are given what the call before yielded, with the names of the outputs that they are given.
+
+    `names` are those of the first outputs, where these have others in the graph.
+    """
+    called = (*names, *(value.name or "" for value in graph.outputs[len(names) :]))
+    ended = dict(zip(called, graph.outputs, strict=False))
+    inputs = [(value, f"{value.name}{_ENDED}") for value in graph.inputs if value.const_value is not None]
+    return [(begun, end) for begun, end in inputs if end in ended and ended[end].dtype in (begun.dtype, None)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,9 +99,9 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     ordered = not code or rules.target.facts.channels is not None
     steps: list[tuple[Pass, bool]] = [
         (options.part, bool(options.part.inputs or options.part.outputs)),
-        (FixDefaults(), options.fixed),
+        (FixDefaults(options.outputs), options.fixed),
         (resize, bool(options.extents)),  # while what is known of shapes is what the file says
-        (HoldState(), across and (code or rules.target.has_role(VARIABLE))),
+        (HoldState(options.outputs), across and (code or rules.target.has_role(VARIABLE))),
         (ModulePaths(), code),
         *newest,
         (Fold(options.folded, options.adapted), options.adapted is not None),

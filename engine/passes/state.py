@@ -108,6 +108,8 @@ class _State:
         self._known = variables
         self._internal = internal
         self._threaded: set[ir.Graph] = {graph}
+        #: what nodes have made of values that are computed anew in each call and then written to
+        self._written: dict[ir.Value, ir.Value] = {}
 
     def run(self) -> dict[str, str]:
         graph, known = self._graph, self._known
@@ -193,6 +195,8 @@ class _State:
             own = known.find_name(output)
             if own in current:
                 graph.outputs[position] = current[own]
+            elif output in self._written:
+                graph.outputs[position] = self._written[output]
         for node in list(graph):
             if known.find_role(node) == VARIABLE and not any(output.uses() for output in node.outputs):
                 graph.remove(node, safe=True)
@@ -206,9 +210,11 @@ class _State:
         """Let a node read variables, and yield what it makes of them after its own results."""
         known, spec = self._known, self._known.find_spec(node)
         names = [known.find_name(value) for value in node.inputs]
-        for position, name in enumerate(names):
+        for position, (name, value) in enumerate(zip(names, node.inputs, strict=True)):
             if name is not None:
                 node.replace_input_with(position, current[name])
+            elif value is not None and value in self._written:
+                node.replace_input_with(position, self._written[value])
         operands = spec.operands if spec is not None else ()
         mutable = [place for place, operand in enumerate(operands[: len(node.inputs)]) if operand.mutable]
         if mutable:
@@ -222,6 +228,8 @@ class _State:
                     output.meta.update(operand.meta)
                 if name is not None:
                     current[name] = output
+                elif operand is not None:
+                    self._written[operand] = output
         if any(True for _ in known.list_bodies(node)):
             self._thread_node(graph, node, current)
 

@@ -97,8 +97,8 @@ class Variables:
         return (graph for graph, _ in self.list_graphs(node))
 
     def find_name(self, value: ir.Value | None) -> str | None:
-        """The name of the variable that a value is itself, None where it is none."""
-        if value is None or not value.meta.get(STATEFUL) or value.is_graph_input():
+        """The name of the variable that a value is itself, None where it is none or computed anew in each call."""
+        if value is None or not value.meta.get(STATEFUL) or value.is_graph_input() or value.producer() is not None:
             return None
         if value not in self._names:
             base = value.name or STATEFUL

@@ -113,6 +113,25 @@ def test_a_step_of_zero_is_refused(single: Make) -> None:
 # ---- what files do not say, or say wrongly
 
 
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("options", [{}, {"shrink_axis_mask": 1}])
+def test_steps_without_a_start_are_not_read(
+    single: Make, interpreter: Interpreter, known: bool, options: dict[str, int]
+) -> None:
+    start = np.array([1], np.int32) if known else ("INT32", [1])
+    operands = {"x": (FLOATS, [4, 5]), "b": start, "e": np.array([3], np.int32), "s": np.array([1, 2], np.int32)}
+    result = [-1, -1][len(options) :]
+    feeds = [np.arange(20, dtype=np.float32).reshape(4, 5)] + ([] if known else [np.array([1], np.int32)])
+    expected, actual = both(single("STRIDED_SLICE", operands, [(FLOATS, result)], **options), feeds, interpreter)
+    assert np.array_equal(actual, expected)
+
+
+def test_starts_without_a_step_are_refused(single: Make) -> None:
+    ends = np.array([1, 1], np.int32)
+    model = single("STRIDED_SLICE", {"x": (FLOATS, [4, 5]), "b": ends, "e": ends, "s": ends[:1]}, [(FLOATS, [1, 1])])
+    assert "other numbers of starts, of ends and of steps" in refusal(model)
+
+
 def test_a_shape_that_nobody_says_is_refused(single: Make) -> None:
     assert "neither an operand nor an option says the shape" in refusal(
         single("RESHAPE", {"x": (FLOATS, [2, 3])}, [(FLOATS, [6])])

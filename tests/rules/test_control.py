@@ -211,6 +211,46 @@ def test_a_variable_becomes_an_input_with_its_initial_value_and_an_output(catalo
     assert {p.key: p.value for p in model.metadata_props}["nnrewrite.state.memory"] == "memory_out"
 
 
+def begun(catalogue: Catalogue, producer: str) -> bytes:
+    """Two cells, one after the other, with a memory that another operator makes of an input in each call."""
+    draw = np.random.default_rng(5)
+
+    def make(name: str, shape: list[int], content: np.ndarray | None = None, kind: str = "FLOAT") -> ir.Value:
+        tensor = None if content is None else ir.Tensor(content, name=name)
+        return ir.Value(name=name, type=ir.TensorType(ir.DataType[kind]), shape=ir.Shape(shape), const_value=tensor)
+
+    def weights(name: str, *shape: int) -> ir.Value:
+        return make(name, list(shape), draw.normal(size=shape).astype(np.float32))
+
+    x, h0, to, memory = make("x", [1, 4]), make("h0", [1, 3]), make("to", [2], kind="INT32"), make("memory", [1, 3])
+    memory.meta["variable"] = True
+    constants = [weights("w", 3, 4), weights("r", 3, 3), weights("b", 3)]
+    ys = [make("y", [1, 3]), make("z", [1, 3])]
+    tanh = ir.Attr("fused_activation_function", ir.AttributeType.STRING, "TANH")
+    cells = [ir.Node("tflite", "RNN", [x, *constants, memory], [tanh], outputs=[y], name=f"{y.name}_") for y in ys]
+    resized = producer == "RESHAPE"
+    first = ir.Node("tflite", producer, [h0, to] if resized else [h0], outputs=[memory], name="first")
+    graph = ir.Graph(
+        [x, h0, to] if resized else [x, h0], ys, nodes=[first, *cells], initializers=constants, name="main"
+    )
+    return write(ir.Model(graph, ir_version=10), catalogue)
+
+
+@pytest.mark.parametrize("producer", ["TANH", "RESHAPE"])
+def test_a_memory_that_each_call_computes_anew_is_no_state(
+    catalogue: Catalogue, interpreter: Interpreter, producer: str
+) -> None:
+    draw, to = np.random.default_rng(6), [np.array([1, 3], np.int32)] * (producer == "RESHAPE")
+    samples = [[draw.normal(size=(1, n)).astype(np.float32) for n in (4, 3)] + to for _ in range(3)]
+    source = begun(catalogue, producer)
+    converted = rewrite(source).model.SerializeToString()
+    runtime = Runtime(converted)
+    for sample, expected in zip(samples, interpreter.run(source, samples), strict=True):
+        found = runtime.run(sample)
+        assert len(found) == len(expected) == 2
+        assert all(np.allclose(a, b, atol=1e-6) for a, b in zip(found, expected, strict=True))
+
+
 def test_a_variable_that_keeps_one_sample_takes_no_other_batch(catalogue: Catalogue) -> None:
     with pytest.raises(
         nnrewrite.RewriteError, match=r"ASSIGN_VARIABLE\S* forbids .* keeps what a call leaves .* 1 sample"

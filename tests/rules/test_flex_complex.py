@@ -20,6 +20,7 @@ Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(3)
 PARTS = [RNG.uniform(-2, 2, (3, 4)).astype(np.float32) for _ in range(2)]
 PARTS[0][0], PARTS[1][0] = [0.25, -1.5, 2.0, 0.0], [0.0, 0.0, 0.0, -1.0]
+FACTORS = np.array([1, 1j, -2 + 0.5j, 0.25 - 3j], np.complex64)
 
 FUNCTIONS: dict[str, tuple[Callable[[Array], Array], list[Any]]] = {
     "FlexNeg": (np.negative, []),
@@ -31,6 +32,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], list[Any]]] = {
     "FlexSigmoid": (lambda z: 1 / (1 + np.exp(-z)), []),
     "FlexLog": (np.log, []),
     "FlexReciprocal": (np.reciprocal, []),
+    "FlexMul": (lambda z: z * FACTORS, [FACTORS]),
     "FlexRoll": (lambda z: np.roll(z, (1, -2), (0, 1)), [[1, -2], [0, 1]]),
     "FlexGatherNd": (lambda z: z[[2, 0]], [[[2], [0]]]),
 }
@@ -45,7 +47,8 @@ def test_a_function_of_complex_numbers_is_that_of_numpy(name: str, catalogue: Ca
     z = value("z", "COMPLEX64", [3, 4])
     block.nodes.append(ir.Node("tflite.custom", "FlexComplex", inputs, outputs=[z]))
     y = value("y", "COMPLEX64", list(wanted.shape))
-    operands = [z, *(block.constant(one) for one in constants)]
+    types = [one.dtype.name if isinstance(one, np.ndarray) else "int32" for one in constants]
+    operands = [z, *map(block.constant, constants, types)]
     block.nodes.append(ir.Node("tflite.custom", name, operands, outputs=[y]))
     results = [value(part, "FLOAT", list(wanted.shape)) for part in ("re", "im")]
     for operator, result in zip(("FlexReal", "FlexImag"), results, strict=True):

@@ -981,6 +981,21 @@ def test_an_input_that_begins_with_what_the_call_before_yielded_is_a_variable(in
         np.testing.assert_allclose(negated, -state - 1 - call)
 
 
+def test_a_variable_that_is_an_output_as_well_goes_on_from_call_to_call(interpreter: Interpreter) -> None:
+    given = [helper.make_tensor_value_info(name, FLOAT, [3]) for name in ("x", "sum")]
+    wanted = [helper.make_tensor_value_info(name, FLOAT, [3]) for name in ("y", "sum_out")]
+    nodes = [helper.make_node("Add", ["x", "sum"], ["y"]), helper.make_node("Identity", ["y"], ["sum_out"])]
+    begins = onnx.numpy_helper.from_array(np.zeros(3, np.float32), "sum")
+    model = helper.make_model(
+        helper.make_graph(nodes, "model", given, wanted, [begins]),
+        opset_imports=[helper.make_opsetid("", 21)],
+        ir_version=10,
+    )
+    ones = np.ones(3, np.float32)
+    found = interpreter.run(convert(model), [[ones]] * 3, Kernels.DEFAULT, keep=True)
+    assert [list(total) for (total,) in found] == [[1] * 3, [2] * 3, [3] * 3]
+
+
 @pytest.mark.parametrize("p", [1, 2, 3])
 def test_norms_of_channels(p: int, interpreter: Interpreter) -> None:
     agree(
