@@ -112,6 +112,7 @@ class OperatorFacts:
         "Options that count the results, each with the operand that says it instead; older forms go without both",
         Mapping[Member, str],
     ] = field(default_factory=dict)
+    shown: Annotated[str | None, "The option that older forms have not: more than one result shows that it is 1"] = None
     none_if_empty: Annotated[
         tuple[str, ...],
         "Operands that count as left out where they are constants without elements",
