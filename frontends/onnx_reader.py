@@ -248,7 +248,12 @@ def _is_misread(node: ir.Node, spec: OperatorSpec, opset: int) -> bool:
         return True
     listing = (spec.facts.inserts, spec.facts.removes)
     names = [name for name in listing if name is not None and name in node.attributes]
-    return opset < NEGATIVE_AXES and any(axis < 0 for name in names for axis in node.attributes[name].as_ints())
+    return opset < NEGATIVE_AXES and any(axis < 0 for name in names for axis in _list_axes(node.attributes[name]))
+
+
+def _list_axes(said: ir.Attr) -> Sequence[int]:
+    """The axes that an attribute says, which some operators have one of."""
+    return [said.as_int()] if said.type is ir.AttributeType.INT else said.as_ints()
 
 
 def _forget_names(node: ir.Node) -> None:

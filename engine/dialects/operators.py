@@ -14,7 +14,8 @@ import onnx_ir as ir
 
 from ..base.errors import RewriteError
 from ..base.startup import dataclass, field, replace
-from .facts import DialectFacts, ElementType, OperatorFacts
+from .dialect_facts import DialectFacts, ElementType
+from .facts import OperatorFacts
 from .onnx_schemas import Signature, find_last_version, find_schema, make_signature, read_signature
 
 #: the trait of operators that no file has: forms that rules give others before they lower them

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..base.data_files import OPERATORS
 from ..base.errors import RewriteError, RuleError
-from .facts import DialectFacts, OperatorFacts
+from .dialect_facts import DialectFacts
+from .facts import OperatorFacts
 from .operators import Catalogue, Dialect, Operand, OperatorSpec, Option
 from .python_facts import DialectPython, OperatorPython
 from .trial_facts import DialectTrials, OperatorTrials

@@ -54,6 +54,8 @@ def update_nodes(nodes: list[ir.Node], module: Module, given: int, newest: int |
         was, now = dialect.find_operator(node.op_type, given), dialect.find_operator(node.op_type, newest)
         if was is not None and now is not None and given < newest:
             _write_defaults(node, was, now)
+            if now.facts.shown is not None:
+                _write_shown(node, now.facts.shown, was, now)
             _move_attributes(node, (was, now), module.names, dialect)
             _drop_defaults(node, was, now)
             if now.facts.counted and (asked := dialect.find_operator(node.op_type, module.opset)) is not None:
@@ -77,6 +79,17 @@ def _drop_defaults(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:
     for name, option in was.options.items():
         if name in node.attributes and name not in now.options and get_option(node, option) == option.default:
             del node.attributes[name]
+
+
+def _write_shown(node: ir.Node, name: str, was: OperatorSpec, now: OperatorSpec) -> None:
+    """Write out an option that the older form showed by more than one result; those that the newer one has not and that
+    nobody reads are left out."""
+    if name not in now.options or name in was.options or len(node.outputs) <= 1:
+        return
+    node.attributes.add(make_attribute(now.options[name], 1))
+    behind = node.outputs[len(now.results) :]
+    if not any(one.uses() or one.is_graph_output() for one in behind):
+        node.resize_outputs(len(node.outputs) - len(behind))
 
 
 def _write_result_counts(node: ir.Node, was: OperatorSpec, now: OperatorSpec) -> None:

@@ -224,6 +224,9 @@ class Search:
             if not is_same(value, expected):
                 return self._fail(wanted.span, "option {} is {}, the rule asks for {}", wanted.name, value, expected)
         if not pattern.rest:
+            shown = spec.facts.shown
+            if shown is not None and shown not in spec.options and len(node.outputs) > 1:
+                return self._fail(pattern.span, "{} results show that {} is 1", len(node.outputs), shown)
             for name in node.attributes.data:
                 option = spec.options.get(name)
                 if name in pattern.named or any(name == stored.name for stored in spec.stored.values()):

@@ -535,6 +535,15 @@ def test_axes_of_old_models_may_be_counted_from_the_end(opset: int) -> None:
     assert [one.shape for one in lite.outputs] == [[1, 2, 3, 4]]
 
 
+@pytest.mark.parametrize("opset", [7, 10])
+@pytest.mark.parametrize("axis", [1, -2])
+def test_an_operator_of_one_axis_is_read_in_old_models(opset: int, axis: int) -> None:
+    text = f"""<ir_version: 4, opset_import: ["": {opset}]> net (float[2, 3, 4] x) => (int64[2, 4] y)
+      {{ y = ArgMax<axis = {axis}, keepdims = 0>(x) }}"""
+    model = rewrite(onnx.parser.parse_model(text).SerializeToString()).graph
+    assert [one.shape for one in model.outputs] == [[2, 4]]
+
+
 @pytest.mark.slow
 def test_damaged_models_are_rewritten_or_refused_in_one_line() -> None:
     text = """<ir_version: 8, opset_import: ["": 18]> net (float[2, 3, 8, 8] x, bool c) => (float[N, M, K] y)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import nnrewrite
 import onnx
+import onnx.parser
 import pytest
 from nnrewrite import ModelError
 from nnrewrite.fuzz.runtimes import read_bytes
@@ -116,3 +118,20 @@ def test_slices_and_results_of_a_scan_may_be_along_any_axis(tmp_path: Path) -> N
     verdict = compare_models(f"{path}", read_bytes(made.encoded), samples=2)
     assert verdict.passed, verdict.differences
     assert "WHILE" in made.report.target_operators
+
+
+@pytest.mark.parametrize("results", ["y", "y, mean, variance"])
+@pytest.mark.parametrize("options", [{}, {"opset": 18}, {"to": "tflite"}], ids=str)
+@pytest.mark.parametrize("opset", [8, 13])
+def test_a_normalization_of_five_results_is_one_in_training(
+    opset: int, options: dict[str, Any], results: str, tmp_path: Path
+) -> None:
+    declared = ", ".join(f"float[{'2, 4, 6' if name == 'y' else '4'}] {name}" for name in results.split(", "))
+    text = f"""<ir_version: 6, opset_import: ["": {opset}]> net (float[2, 3, 6] x) => ({declared})
+      <float[4, 3, 1] w = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}}, float[4] s = {{1, 2, 3, 4}},
+       float[4] b = {{1, 0, 1, 0}}, float[4] m = {{1, 1, 2, 2}}, float[4] v = {{2, 2, 1, 1}}>
+      {{ c = Conv(x, w) y, mean, variance, p, q = BatchNormalization<momentum = 0.7>(c, s, b, m, v) }}"""
+    model = onnx.parser.parse_model(text).SerializeToString()
+    made = tmp_path / f"made.{options.get('to', 'onnx')}"
+    nnrewrite.rewrite(model, **options).save(made)
+    assert compare_models(model, made.read_bytes()).passed

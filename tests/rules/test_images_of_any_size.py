@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nnrewrite
 import numpy as np
+import onnx.parser
 import onnxruntime
 import pytest
 from nnrewrite.fuzz.runtimes import read_bytes
@@ -85,3 +86,28 @@ def test_bytes_of_any_size_are_at_most_one_off(tmp_path: Path, interpreter: Inte
     # Either runtime may have a rounding error below a whole number, and cuts it off.
     assert np.abs(found.astype(int) - expected).max() <= 1
     assert (found != expected).mean() < 0.02
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("sizes", ["h, w", "41, 29"])
+def test_images_are_resized_by_quotients_of_extents(
+    sizes: str, turned: bool, mode: str, interpreter: Interpreter
+) -> None:
+    height, width = sizes.split(", ")
+    given, first = (f"1, {height}, {width}, 2", 1) if turned else (f"1, 2, {height}, {width}", 2)
+    image = "Transpose<perm = [0, 3, 1, 2]>(x)" if turned else "Identity(x)"
+    text = f"""<ir_version: 4, opset_import: ["": 9]> net (float[{given}] x, int64[2] m) => (float y)
+      <float[2] ones = {{1, 1}}> {{ v = {image} s = Shape(x)
+        e = Slice<axes = [0], starts = [{first}], ends = [{first + 2}]>(s)
+        f = Cast<to = 1>(e) g = Cast<to = 1>(m) q = Div(g, f) k = Concat<axis = 0>(ones, q)
+        y = Upsample<mode = "{mode}">(v, k) }}"""
+    model = onnx.parser.parse_model(text).SerializeToString()
+    made = read_bytes(nnrewrite.rewrite(model, to="tflite").encoded)
+    rng = np.random.default_rng(0)
+    shape = (1, 41, 29, 2) if turned else (1, 2, 41, 29)
+    for wanted in ([82, 58], [55, 47], [41, 33]):
+        feeds = [rng.standard_normal(shape, np.float32), np.array(wanted)]
+        [expected] = onnxruntime.InferenceSession(model).run(None, dict(zip("xm", feeds, strict=True)))
+        ((found, *_),) = interpreter.run(made, [feeds])
+        np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -8,11 +8,13 @@ from typing import Any
 
 import nnrewrite
 import numpy as np
+import onnx.parser
 import pytest
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.frontends import tflite_reader
 from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import Interpreter
+from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
 
 from ..conversion.test_odd import FLOATS, Make
@@ -159,3 +161,19 @@ def test_boxes_that_are_found_are_numbered_from_the_first_on(
     _, made = convert_picks(tmp_path, PICKS[picks])
     graph = tflite_reader.read(made, catalogue).graph
     assert sum(node.op_type == "FLOOR_MOD" for node in graph) == remainders
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("count", [0, 2])
+def test_regions_of_which_there_may_be_none(mode: str, count: int, interpreter: Interpreter) -> None:
+    text = f"""<ir_version: 8, opset_import: ["": 16]> net (float[1, 3, 8, 8] x, float[R, 4] r, int64[R] b) => (float y)
+      {{ y = RoiAlign<output_height = 2, output_width = 3, sampling_ratio = 2, mode = "{mode}">(x, r, b) }}"""
+    model = onnx.parser.parse_model(text).SerializeToString()
+    regions = np.array([[1, 1, 6, 6], [0, 2, 7, 7]], np.float32)[:count]
+    feeds = [np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8) % 7, regions, np.zeros(count, np.int64)]
+    expected = Runtime(model).run(feeds)[0]
+    made = read_bytes(nnrewrite.rewrite(model, to="tflite").encoded)
+    for kernels in (Kernels.DEFAULT, Kernels.OPTIMIZED):
+        ((found, *_),) = interpreter.run(made, [feeds], kernels)
+        assert found.shape == expected.shape == (count, 3, 2, 3)
+        np.testing.assert_allclose(found, expected, atol=1e-5)

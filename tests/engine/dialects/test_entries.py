@@ -12,7 +12,8 @@ import yaml
 from nnrewrite.engine.base.data_files import BUILT_IN, OPERATORS, OPS
 from nnrewrite.engine.base.errors import RuleError
 from nnrewrite.engine.dialects import ops_files
-from nnrewrite.engine.dialects.facts import DialectFacts, OperatorFacts
+from nnrewrite.engine.dialects.dialect_facts import DialectFacts
+from nnrewrite.engine.dialects.facts import OperatorFacts
 from nnrewrite.engine.dialects.json_schema import make_schema
 from nnrewrite.engine.dialects.keys import list_keys
 from nnrewrite.engine.dialects.onnx_schemas import find_schema, list_names, read_signature
