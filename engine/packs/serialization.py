@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, NoReturn, TypeVar, overload
 
 from ..base import errors
-from ..dialects import facts, operators
+from ..dialects import dialect_facts, facts, operators
 from ..rewrite import needs, outlines
 from ..syntax import tree
 
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 #: all classes that may be kept, by where they stand; a change of this code changes the key of what is kept
 _CLASSES: dict[tuple[str, str], type[Any]] = {
     (kind.__module__, kind.__qualname__): kind
-    for module in (errors, facts, needs, operators, outlines, tree)
+    for module in (errors, dialect_facts, facts, needs, operators, outlines, tree)
     for kind in vars(module).values()
     if isinstance(kind, type) and "__match_args__" in vars(kind)
 }

@@ -9,6 +9,7 @@ from typing import Any
 import nnrewrite
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends.tflite_writer import write
@@ -401,3 +402,19 @@ def test_steps_of_inputs_multiplied_at_once_are_one_layer(
     joined = b.op("CONCATENATION", steps, [STEPS, 2, UNITS], axis=0)
     found = converted(write(ir.Model(b.graph([joined], "main"), ir_version=10), catalogue), interpreter)
     assert found.count(name.upper()) == 1 and len(found) < 30
+
+
+@pytest.mark.parametrize(("opset", "states"), [(9, 1), (11, 0)])
+def test_a_loop_keeps_a_state_where_its_opset_asks_for_one(opset: int, states: int) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 4, opset_import: ["": {opset}]> net (float[5, 4] x, int64 n) => (float[N, 4] y)
+        <bool go = {{1}}> {{
+          last, y = Loop(n, go, x) <body = b (int64 i, bool c, float[5, 4] s) => (bool d, float[5, 4] t, float[4] r) {{
+            d = Identity(c) t = Identity(s) r = Gather<axis = 0>(x, i)
+          }}>
+        }}"""
+    ).SerializeToString()
+    made = nnrewrite.rewrite(model).model
+    (loop,) = (node for node in made.graph.node if node.op_type == "Loop")
+    assert len(loop.input) == 2 + states
+    assert compare_models(model, made.SerializeToString()).passed
