@@ -25,6 +25,8 @@ from .registry import (
 
 #: so many elements of a constant are looked at before all are
 _FIRST = 1024
+#: so many values are looked at for what a value is computed from
+_MOST_SOURCES = 256
 
 
 @register
@@ -172,10 +174,11 @@ def look_through(x: Tensor, operators: list[str]) -> Tensor:
 
 @register
 def sources(x: Tensor, past: list[str]) -> list[Tensor]:
-    """The values of its element type that operators in `past` compute a value of, with no option below zero."""
+    """The values of its element type that operators in `past` compute a value of, with no option below zero; of many
+    operators those next to the value, as each of a chain may be asked."""
     found, work = list[Tensor](), [x]
     seen = {x} if type(x) is ir.Value else set()
-    while work:
+    while work and len(seen) <= _MOST_SOURCES:
         one = work.pop()
         node = one.producer() if type(one) is ir.Value else None
         if node is None or node.op_type not in past or _has_negative_option(node):
@@ -184,7 +187,7 @@ def sources(x: Tensor, past: list[str]) -> list[Tensor]:
         read = [given for given in node.inputs if given is not None and given.dtype == one.dtype and given not in seen]
         seen.update(read)
         work += read
-    return found
+    return found + work
 
 
 def _has_negative_option(node: ir.Node) -> bool:
