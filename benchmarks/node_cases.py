@@ -1,10 +1,11 @@
 """Convert onnx's own test cases of single operators to TensorFlow Lite, and compare with what they expect.
 
-    python benchmarks/node_cases.py [--only WORD] [--list OUTCOME] [--part K/N] [--refused FOLDER] [OPERATOR...]
+    python benchmarks/node_cases.py [--only WORD] [--list OUTCOME] [--part K/N] [--free] [--refused FOLDER] [NAME...]
 
 The cases are those of onnx.backend.test whose inputs and outputs are tensors of numbers. Operands that say where, how
 much or how many (integers of rank 0 or 1 behind the first operand, and scalars) are constants, as no model computes
-them; where the conversion then refuses, all operands behind the first are, and the first if it is a scalar. Prints each
+them; where the conversion then refuses, all operands behind the first are, and the first if it is a scalar. With
+--free no extent of an input or output is known before the run, not even of channels or weights. Prints each
 operator with how many of its cases are equal, refused or wrong, and writes into a FOLDER one model for each reason for
 which one is refused.
 """
@@ -87,13 +88,25 @@ def fix(model: onnx.ModelProto, constants: dict[str, np.ndarray]) -> onnx.ModelP
     return fixed
 
 
-def judge(case: Any, interpreter: Interpreter) -> tuple[str, str]:
+def free(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A model that says of its inputs and outputs how many axes they have, and no extent but 0."""
+    freed = onnx.ModelProto()
+    freed.CopyFrom(model)
+    for value in (*freed.graph.input, *freed.graph.output):
+        for axis, extent in enumerate(value.type.tensor_type.shape.dim):
+            if extent.dim_value:
+                extent.dim_param = f"{value.name}_{axis}"
+    return freed
+
+
+def judge(case: Any, interpreter: Interpreter, freed: bool = False) -> tuple[str, str]:
     """What became of a case: `equal`, `refused`, `wrong` or `fails`, and why."""
     said = ""
     for all_of_them in (False, True):
         constants = side_inputs(case, all_of_them)
+        model = fix(case.model, constants)
         try:
-            data = _convert(fix(case.model, constants))
+            data = _convert(free(model) if freed else model)
         except RewriteError as error:
             said = f"{error}"
             continue
@@ -155,6 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", help="cases whose name has this word in it")
     parser.add_argument("--list", action="append", default=[], help="print the cases with this outcome, and why")
     parser.add_argument("--part", default="0/1", help="K/N: each Nth case from the Kth on")
+    parser.add_argument("--free", action="store_true", help="no extent is known before the run")
     parser.add_argument("--refused", type=Path, help="a folder for a model of each operator and reason to refuse it")
     parser.add_argument("operators", nargs="*")
     options = parser.parse_args(arguments)
@@ -162,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     with Interpreter(timeout=30) as interpreter:
         for case in _choose_cases(list_cases(), options):
-            outcome, why = judge(case, interpreter)
+            outcome, why = judge(case, interpreter, options.free)
             outcomes[operator_of(case)][outcome] += 1
             if outcome == "refused":
                 reasons.setdefault((operator_of(case), _reason(why)), case)
