@@ -734,6 +734,11 @@ def test_functions_beside_the_standard_have_its_operators_as_they_are_in_the_mod
     assert not encoded.program.placeholders
 
 
+def test_places_of_the_greatest_are_asked_for_where_something_reads_them() -> None:
+    assert "return_indices" not in convert(CASES["max_pool"])
+    assert "return_indices=True" in convert(CASES["places_of_the_greatest"])
+
+
 def test_images_are_smoothed_where_the_library_leaves_out_what_lies_outside() -> None:
     text = convert(parse_case(SMOOTHED.replace("exclude_outside = 1, cubic", "cubic")))
     assert text.count("F.interpolate(") == 2 and "bicubic" not in text
