@@ -142,7 +142,7 @@ def parse_case(text: str) -> Case:
 #: in several ways
 LACKING = {
     *{"frames_of_both_sides", "frequencies_and_back", "magnitudes_of_frames", "smoothed"},
-    *{"deformed", "patches_of_uneven_ends", "places_of_the_greatest", "sums_of_codes"},
+    *{"deformed", "of_any_extent", "patches_of_uneven_ends", "places_of_the_greatest", "sums_of_codes"},
     *(f"{layer}_of_sequences_that_end_early" for layer in ("lstm", "gru", "rnn")),
 }
 MAKERS = (images, windows, transposed, perceptron, attention, recurrent, lists, loop_of_no_turns, branches)

@@ -417,6 +417,19 @@ SCORES_WITH_A_NUMBER = """(float[2,3,4] q, float[2,4,5] k, float[2,5,4] v) => (f
   y = MatMul(c, v)
 }"""
 
+OF_ANY_EXTENT = """(float[3,8] x) => (float[N] y) <int64[1] zero = {0}, int64[1] every = {-1}> {
+  i = NonZero(x)
+  f = Cast <to = 1> (i)
+  last = ArgMax <axis = 1, select_last_index = 1, keepdims = 0> (f)
+  g = Cast <to = 1> (last)
+  h = Unsqueeze(f, zero)
+  a = AveragePool <kernel_shape = [3], strides = [2], dilations = [2], ceil_mode = 1, pads = [1, 0]> (h)
+  j = Transpose <perm = [0, 2, 1]> (a)
+  k = Add(j, g)
+  flat = Reshape(k, every)
+  y = Identity(flat)
+}"""
+
 EQUAL_NUMBERS = """(float[3,8] x) => (float[3,3] y) <int64[1] k = {3}> {
   r = Round(x)
   values, places = TopK(r, k)
@@ -432,6 +445,7 @@ CASES: dict[str, Case] = {
     "chosen_rows": parse_case(CHOSEN_ROWS),
     "trained_by_what_is_there": parse_case(TRAINED_BY_WHAT_IS_THERE),
     "nothing_dropped": parse_case(NOTHING_DROPPED),
+    "of_any_extent": parse_case(OF_ANY_EXTENT),
     "first_of_equal_numbers": parse_case(EQUAL_NUMBERS),
     "deformed": parse_case(DEFORMED),
     "pooled_in_boxes": parse_case(POOLED_IN_BOXES),
