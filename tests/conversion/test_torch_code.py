@@ -427,7 +427,10 @@ OF_ANY_EXTENT = """(float[3,8] x) => (float[N] y) <int64[1] zero = {0}, int64[1]
   j = Transpose <perm = [0, 2, 1]> (a)
   k = Add(j, g)
   flat = Reshape(k, every)
-  y = Identity(flat)
+  most = Hardmax <axis = 1> (f)
+  b, c = Split <axis = 1, num_outputs = 2> (most)
+  total = ReduceSum <keepdims = 0> (b)
+  y = Add(flat, total)
 }"""
 
 EQUAL_NUMBERS = """(float[3,8] x) => (float[3,3] y) <int64[1] k = {3}> {
