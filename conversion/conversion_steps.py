@@ -7,6 +7,7 @@ import functools
 from ..backends import writers
 from ..engine.base.errors import CallError, RewriteError, suggest_nearest
 from ..engine.dialects.opsets import find_least_opset
+from ..engine.dialects.python_facts import DialectPython
 from ..engine.packs import folders
 from ..engine.packs.headers import read_header, read_pair
 from ..engine.passes.resize import can_resize
@@ -191,14 +192,20 @@ def _match_opsets(steps: list[Options]) -> list[Options]:
         low, _ = prepare(found[0].stacked, None).pack.opsets
         usual = prepare(step.stacked, step.opset).opset
         _, high = prepare(step.stacked, None).pack.opsets  # what is newer the step that reads it brings about
-        last = prepare(found[-1].stacked, None).pack.catalogue
-        pair = read_pair(found[-1].rules[-1])
-        python = None if pair is None else last.find_dialect(pair[1]).facts.python
+        python = _find_code(found[-1])
         fake = step.fake_quantize and python is not None
-        step = step.replace(opset=min(max(usual, low), high), float=not fake and (step.float or python is not None))
+        # A step that writes code itself has rules about codes, as where it is the last.
+        real = python is not None and _find_code(step) is None
+        step = step.replace(opset=min(max(usual, low), high), float=not fake and (step.float or real))
         step = step.replace(float_io=step.float_io or fake)
         found.insert(0, step if python is None else step.replace(skip=(*step.skip, *python.unfused)))
     return found
+
+
+def _find_code(step: Options) -> DialectPython | None:
+    """How the dialect that a step writes is source code, if it is."""
+    pair = read_pair(step.rules[-1])
+    return None if pair is None else prepare(step.stacked, None).pack.catalogue.find_dialect(pair[1]).facts.python
 
 
 def find_arranging(steps: list[Options]) -> Options | None:
@@ -206,8 +213,7 @@ def find_arranging(steps: list[Options]) -> Options | None:
     which there are no layouts. None where there is none."""
 
     def is_arranging(step: Options) -> bool:
-        pair = read_pair(step.rules[-1])
-        return pair is None or prepare(step.stacked, None).pack.catalogue.find_dialect(pair[1]).facts.python is None
+        return _find_code(step) is None
 
     return next(filter(is_arranging, reversed(steps)), None)
 

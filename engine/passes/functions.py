@@ -213,7 +213,8 @@ def _find_function(node: ir.Node, opset: int, given: int) -> tuple[onnx.Function
         return None
     if body is None or not body.node:
         return None
-    own = next((entry.version for entry in body.opset_import if entry.domain == node.domain), version)
+    # Its nodes are of the standard, whatever domain the function itself is of.
+    own = next((entry.version for entry in body.opset_import if not entry.domain), version)
     return _resolve(body, node, found), own
 
 

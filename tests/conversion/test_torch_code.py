@@ -256,9 +256,222 @@ CUT_BY_FOUND_PLACES = """(float[5,4] x, float[3] v) => (float[N,4] y)
   y = Slice(x, starts, ends)
 }"""
 
+DEFORMED = """(float[1,2,5,5] x, float[3,2,2,2] w, float[1,8,4,4] offset) => (float[1,3,4,4] y) {
+  y = DeformConv <kernel_shape = [2, 2]> (x, w, offset)
+}"""
+
+POOLED_IN_BOXES = """(float[2,3,6,6] x) => (float[3,3,2,3] y)
+  <float[3,4] boxes = {0, 0, 5, 4, 1.5, 2, 3, 9, 2, 2, 2.5, 2.25}, int64[3] batch = {0, 1, 1}> {
+  a = RoiAlign <output_height = 2, output_width = 3, sampling_ratio = 2, spatial_scale = 0.8> (x, boxes, batch)
+  b = RoiAlign <output_height = 2, output_width = 3, coordinate_transformation_mode = "output_half_pixel">
+    (x, boxes, batch)
+  c = RoiAlign <output_height = 2, output_width = 3, sampling_ratio = 1, mode = "max"> (x, boxes, batch)
+  d = Add(a, b)
+  y = Add(d, c)
+}"""
+
+TURNED = """(float[2,2,3] x) => (float[2,3,4,2] y) <int64[4] size = {2, 5, 3, 4}> {
+  a = AffineGrid <align_corners = 1> (x, size)
+  b = AffineGrid(x, size)
+  y = Add(a, b)
+}"""
+
+RESIZED_BY_ANY_RULE = """(float[1,2,6,5] x) => (float[1,2,9,8] y)
+  <float[4] by = {1, 1, 1.5, 1.6}, int64[2] to_turned = {8, 9}, int64[2] to = {9, 8}, int64[4] less = {1, 2, 9, 8},
+   float[4] part = {0.1, 0.3, 0.9, 1.2},
+   float one = {1}, int64[2] wide = {12, 8}> {
+  a = Resize <mode = "cubic", coordinate_transformation_mode = "asymmetric"> (x, , by)
+  b = Resize <mode = "linear", coordinate_transformation_mode = "half_pixel_symmetric"> (x, , by)
+  c = Resize
+    <mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize", extrapolation_value = 2.0, axes = [2, 3]>
+    (x, part, , to)
+  d = Resize <mode = "cubic", antialias = 1> (x, , , less)
+  e = Resize <mode = "nearest", coordinate_transformation_mode = "align_corners", nearest_mode = "ceil", axes = [3, 2]>
+    (x, , , to_turned)
+  f = Resize <mode = "cubic", exclude_outside = 1, cubic_coeff_a = -0.5> (x, , by)
+  g = Sum(a, b, c, d, e, f)
+  h = Resize <mode = "nearest", keep_aspect_ratio_policy = "not_larger", axes = [2, 3]> (x, , , wide)
+  i = ReduceMean <keepdims = 1> (h)
+  y = Add(g, i)
+}"""
+
+RESIZED_BY_COMPUTED_FACTORS = """(float[1,2,6,5] x) => (float[N,M,K,L] y)
+  <float[4] by = {1, 1, 2, 1.6}, float zero = {0}> {
+  least = ReduceMin <keepdims = 0> (x)
+  none = Mul(least, zero)
+  factors = Add(by, none)
+  y = Resize <mode = "cubic"> (x, , factors)
+}"""
+
+CELLS_OF_COMPUTED_WEIGHTS = """(float[4,2,3] x, float[2,16,3] w, float[2,16,4] r, float[2,32] b, float[2,12] p)
+  => (float[4,2,2,4] y)
+  <int32[2] lengths = {4, 2}> {
+  y = LSTM <hidden_size = 4, direction = "bidirectional", clip = 0.6> (x, w, r, b, lengths, , , p)
+}"""
+
+CELLS_OF_COMPUTED_GATES = """(float[4,2,3] x, float[1,12,3] w, float[1,12,4] r, float[1,24] b, float[1,2,4] h)
+  => (float[4,1,2,4] y) <int64[1] axis = {0}> {
+  a, l = GRU <hidden_size = 4, direction = "reverse"> (x, w, r, b, , h)
+  c = GRU <hidden_size = 4, linear_before_reset = 1> (x, w, r, b, , h)
+  z = Unsqueeze(l, axis)
+  s = Add(a, c)
+  y = Add(s, z)
+}"""
+
+PLAIN_CELLS = """(float[4,2,3] x, float[1,4,3] w, float[1,4,4] r) => (float[4,1,2,4] y) {
+  a = RNN <hidden_size = 4> (x, w, r)
+  b = RNN <hidden_size = 4, activations = ["Relu"], direction = "reverse"> (x, w, r)
+  y = Add(a, b)
+}"""
+
+PLACES_OF_THE_GREATEST = """(float[2,2,6,6] x) => (float[2,2,6,6] y) {
+  v, i = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)
+  u = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (v, i)
+  w, j = MaxPool <kernel_shape = [2, 2], strides = [2, 2], storage_order = 1> (x)
+  n = Cast <to = 1> (j)
+  m = ReduceMax <keepdims = 0> (n)
+  y = Add(u, m)
+}"""
+
+CODES_BY_AXIS = """(float[2,4,3] x, float[4] steps) => (float[2,4,3] y)
+  <float tenth = {0.1}, uint8[4] zeros = {1, 128, 3, 200},
+   float[2,2,3] blocks = {0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.3, 0.2, 0.1, 0.3, 0.2, 0.1}> {
+  far = Abs(steps)
+  positive = Add(far, tenth)
+  q = QuantizeLinear <axis = 1> (x, positive, zeros)
+  t = Transpose <perm = [2, 0, 1]> (q)
+  u = Transpose <perm = [1, 2, 0]> (t)
+  a = DequantizeLinear <axis = 1> (u, positive, zeros)
+  s = QuantizeLinear <axis = 1, block_size = 2, output_dtype = 3> (x, blocks)
+  v = Transpose <perm = [2, 0, 1]> (s)
+  w = Transpose <perm = [1, 2, 0]> (v)
+  b = DequantizeLinear <axis = 1, block_size = 2> (w, blocks)
+  y = Add(a, b)
+}"""
+
+SUMS_OF_CODES = """(float[1,2,5,5] x) => (float[1,3,5,5] y)
+  <float s = {0.1}, uint8 z = {120},
+   int8[3,2,2,2] w = {1, -2, 3, 4, 5, -6, 7, 8, 9, 1, 2, 3, -4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6},
+   int8 wz = {2}, int8[5,5] m = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7},
+   int8[5] mz = {1, 0, 2, 1, 0}> {
+  q = QuantizeLinear(x, s, z)
+  a = ConvInteger <pads = [1, 1, 0, 0]> (q, w, z, wz)
+  b = MatMulInteger(q, m, z, mz)
+  c = Cast <to = 1> (a)
+  d = Cast <to = 1> (b)
+  e = ReduceSum <keepdims = 1> (d)
+  y = Add(c, e)
+}"""
+
+CHOSEN_ROWS = """(float[4,3] x) => (float[4,3] y)
+  <bool[4] some = {1, 0, 1, 0}, float zero = {0}, int64 axis = {0}, int64[2,1] twice = {1, 1}, int64[1] every = {-1},
+   float[12] halves = {0.5, 0.25, 0.5, 1, 0.5, 1, 0.25, 0.25, 0.5, 1, 1, 0.5}> {
+  a = Compress <axis = 0> (x, some)
+  c = Greater(x, zero)
+  flat = Reshape(c, every)
+  b = Compress(x, flat)
+  d = CumSum <exclusive = 1> (x, axis)
+  e = CumSum <exclusive = 1, reverse = 1> (x, axis)
+  f = ScatterND <reduction = "mul"> (x, twice, a)
+  g = ScatterND <reduction = "max"> (f, twice, a)
+  h = ScatterND <reduction = "min"> (g, twice, a)
+  values, first, which, count = Unique(halves)
+  u = Cast <to = 1> (first)
+  v = Cast <to = 1> (count)
+  t = Mul(u, v)
+  again = Gather(t, which)
+  n = ReduceSum <keepdims = 0> (again)
+  m = ReduceSum <keepdims = 0> (b)
+  i = Sum(d, e, h)
+  j = Add(i, n)
+  y = Add(j, m)
+}"""
+
+TRAINED_BY_WHAT_IS_THERE = """(float[4,3,2,2] x, float[3] mean) => (float[4,3,2,2] y)
+  <float[3] w = {1, 0.5, 2}, float[3] b = {0, 1, 2}, float[3] v = {1, 2, 1}, int64[3] shape = {3, 1, 1}> {
+  n, m, r = BatchNormalization <training_mode = 1, momentum = 0.75> (x, w, b, mean, v)
+  t = Reshape(r, shape)
+  y = Add(n, t)
+}"""
+
+NOTHING_DROPPED = """(float[4,3] x) => (float[4,3] y) {
+  e = Exp(x)
+  d, mask = Dropout(e)
+  kept = Cast <to = 1> (mask)
+  y = Mul(d, kept)
+}"""
+
+NONE_AT_ALL = """(float[2,3] x) => (float[2,3] y) <int64[1] zero = {0}, float one = {1}> {
+  none = Slice(x, zero, zero, zero)
+  greatest = ReduceMax <keepdims = 0> (none, zero)
+  least = ReduceMin <keepdims = 0> (none, zero)
+  a = Max(greatest, one)
+  b = Min(least, one)
+  y = Sum(x, a, b)
+}"""
+
+SCORES_WITH_A_NUMBER = """(float[2,3,4] q, float[2,4,5] k, float[2,5,4] v) => (float[2,3,4] y) <float half = {0.5}> {
+  a = MatMul(q, k)
+  b = Add(a, half)
+  c = Softmax <axis = -1> (b)
+  y = MatMul(c, v)
+}"""
+
+OF_ANY_EXTENT = """(float[3,8] x) => (float[N] y) <int64[1] zero = {0}, int64[1] every = {-1}> {
+  i = NonZero(x)
+  f = Cast <to = 1> (i)
+  last = ArgMax <axis = 1, select_last_index = 1, keepdims = 0> (f)
+  g = Cast <to = 1> (last)
+  h = Unsqueeze(f, zero)
+  a = AveragePool <kernel_shape = [3], strides = [2], dilations = [2], ceil_mode = 1, pads = [1, 0]> (h)
+  j = Transpose <perm = [0, 2, 1]> (a)
+  k = Add(j, g)
+  flat = Reshape(k, every)
+  most = Hardmax <axis = 1> (f)
+  b, c = Split <axis = 1, num_outputs = 2> (most)
+  total = ReduceSum <keepdims = 0> (b)
+  y = Add(flat, total)
+}"""
+
+EQUAL_NUMBERS = """(float[3,8] x) => (float[3,3] y) <int64[1] k = {3}> {
+  r = Round(x)
+  values, places = TopK(r, k)
+  a = Cast <to = 1> (places)
+  y = Add(a, values)
+}"""
+
 OPSETS = [oh.make_opsetid("", 21), oh.make_opsetid("com.microsoft", 1), oh.make_opsetid("ai.onnx.ml", 3)]
 
 CASES: dict[str, Case] = {
+    "codes_by_axis_and_in_blocks": parse_case(CODES_BY_AXIS),
+    "sums_of_codes": parse_case(SUMS_OF_CODES),
+    "chosen_rows": parse_case(CHOSEN_ROWS),
+    "trained_by_what_is_there": parse_case(TRAINED_BY_WHAT_IS_THERE),
+    "nothing_dropped": parse_case(NOTHING_DROPPED),
+    "of_any_extent": parse_case(OF_ANY_EXTENT),
+    "first_of_equal_numbers": parse_case(EQUAL_NUMBERS),
+    "deformed": parse_case(DEFORMED),
+    "pooled_in_boxes": parse_case(POOLED_IN_BOXES),
+    "turned": parse_case(TURNED),
+    "resized_by_any_rule": parse_case(RESIZED_BY_ANY_RULE),
+    "resized_by_computed_factors": parse_case(RESIZED_BY_COMPUTED_FACTORS),
+    "cells_of_computed_weights": parse_case(CELLS_OF_COMPUTED_WEIGHTS),
+    "cells_of_computed_gates": parse_case(CELLS_OF_COMPUTED_GATES),
+    "plain_cells": parse_case(PLAIN_CELLS),
+    "places_of_the_greatest": parse_case(PLACES_OF_THE_GREATEST),
+    "gru_that_resets_before": recurrent("GRU", 3, "forward"),
+    "average_of_spread_points": one(
+        "AveragePool", [1, 2, 9, 8], kernel_shape=[2, 3], dilations=[2, 1], strides=[2, 3], ceil_mode=1
+    ),
+    "average_of_spread_points_counted": one(
+        "AveragePool", [1, 2, 9], kernel_shape=[3], dilations=[2], pads=[2, 1], count_include_pad=1
+    ),
+    "powers_of_spread_points": one("LpPool", [1, 2, 9, 8], kernel_shape=[2, 3], dilations=[2, 1], pads=[1, 0, 0, 1]),
+    "patches_of_uneven_ends": one(
+        "Col2Im", [1, 8, 15], whole("size", [4, 5]), whole("window", [2, 2]), pads=[0, 1, 0, 0]
+    ),
+    "none_at_all": parse_case(NONE_AT_ALL),
+    "scores_with_a_number_added": parse_case(SCORES_WITH_A_NUMBER),
     "numbers_alone_and_integers": parse_case(NUMBERS),
     "rows_resized": parse_case(LINES),
     "volumes_resized": parse_case(VOLUMES),
@@ -527,10 +740,26 @@ def test_layers_that_exporters_write_out_are_found_again() -> None:
     assert "F.scaled_dot_product_attention(q, k, v, scale=1.0, enable_gqa=True)" in convert(CASES["shared_heads"])
 
 
+def test_functions_beside_the_standard_have_its_operators_as_they_are_in_the_model() -> None:
+    shapes = [oh.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 2, 3, 4]) for name in "qkvy"]
+    node = oh.make_node("FlexAttention", ["q", "k", "v"], ["y"], domain="ai.onnx.preview")
+    graph = oh.make_graph([node], "g", shapes[:3], shapes[3:])
+    opsets = [oh.make_opsetid("", 26), oh.make_opsetid("ai.onnx.preview", 1)]
+    model = oh.make_model(graph, opset_imports=opsets, ir_version=10)
+    encoded = pipeline.rewrite(model.SerializeToString(), to="torch").encoded
+    assert isinstance(encoded, Encoded)
+    assert not encoded.program.placeholders
+
+
+def test_places_of_the_greatest_are_asked_for_where_something_reads_them() -> None:
+    assert "return_indices" not in convert(CASES["max_pool"])
+    assert "return_indices=True" in convert(CASES["places_of_the_greatest"])
+
+
 def test_images_are_smoothed_where_the_library_leaves_out_what_lies_outside() -> None:
     text = convert(parse_case(SMOOTHED.replace("exclude_outside = 1, cubic", "cubic")))
-    assert text.count("antialias=True") == 1
-    assert "Resize is to be written" in text  # its borders are others
+    assert text.count("F.interpolate(") == 2 and "bicubic" not in text
+    assert 'resize(x, [2, 3], sizes=[5, 4], mode="cubic"' in text  # its borders are others
 
 
 @pytest.mark.slow
