@@ -383,10 +383,11 @@ class Builder:
         return self.make(None, spec, [value], [name_type(self._dialects[-1], spec, dtype)], 1)[0]
 
     def _inherit(self, node: ir.Node) -> bool:
-        """A rebuilt node has the type of that which it replaces, its shape where rules infer; whether it is one."""
+        """A rebuilt node has the type of that which it replaces, its shape where rules infer it; whether it is one."""
         rebuilt = (node.domain, node.op_type) == (self._root.domain, self._root.op_type) and not any(find_bodies(node))
         if rebuilt and not inherit_part_type(node, self._root):
+            settled = self._settle is not None and node.domain == self._dialects[-1].domain
             for output, old in zip(node.outputs, self._root.outputs, strict=False):
-                output.type, output.shape = old.type, old.shape if self._settle is not None else None
+                output.type, output.shape = old.type, old.shape if settled else None
                 output.meta.update(old.meta)
         return rebuilt
