@@ -78,7 +78,8 @@ class ResultInference:
         where ops.yaml names no other."""
         spec = self._rules.source.find_operator(node.op_type)
         given = None if spec is None else find_named_type(self._rules.source, spec, node)
-        if given is None and spec is not None and len(spec.facts.yields) == 1:
+        told = self._rules.source.schemas  # by what a node becomes, whatever is usual
+        if given is None and spec is not None and len(spec.facts.yields) == 1 and not told:
             given = DTYPES.get(spec.facts.yields[0].removeprefix("q"))
         first = next((value.dtype for value in node.inputs if value is not None and value.dtype is not None), None)
         if given is None and spec is not None and HYBRID in spec.traits:  # whose weights may be codes

@@ -241,6 +241,16 @@ def test_what_an_operator_of_a_runtime_yields_is_known_by_the_rules_that_say_wha
     assert kinds(made) == {"Reshape": 1}
 
 
+def test_codes_of_a_runtime_are_not_taken_for_bytes() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+    g (float[2, 3] x) => (float[2, 3] y) <float step = {0.5}, int16 zero = {3}> {
+      codes = com.microsoft.QuantizeLinear(x, step, zero)
+      y = com.microsoft.DequantizeLinear(codes, step, zero)
+    }"""
+    made = rewrite(onnx.parser.parse_model(text).SerializeToString(), to="tflite")
+    assert made.report.target_operators == {"FAKE_QUANT": 1}
+
+
 def test_a_node_that_reads_a_constant_in_two_places_makes_it_superfluous_alone() -> None:
     weights = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32)
     model = with_constants(
