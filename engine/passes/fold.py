@@ -27,6 +27,7 @@ from ..dialects.inference import (
     require_within,
 )
 from ..dialects.operators import OperatorSpec
+from ..rewrite.rules import Settle
 from ..rewrite.subgraphs import find_bodies
 from .base import Module, Visit
 from .branches import choose_graph, inline, merge_results
@@ -81,10 +82,8 @@ class Fold:
             if spec is None or spec.schema is None:
                 if spec is not None and _is_closed(node, spec):
                     _replace(node, _evaluate(node, module), module)
-                elif spec is None and module.rules.settle is not None and _is_written(node, module):
-                    module.rules.settle(node)
-                elif spec is None and module.rules.settle_others is not None and _is_open(node, module):
-                    module.rules.settle_others(node)
+                elif spec is None and (settle := _find_settle(node, module)) is not None and _is_open(node):
+                    settle(node)
                 continue
             if spec.facts.chooses:
                 chosen = choose_graph(node, spec)
@@ -174,18 +173,17 @@ def _is_passing(value: ir.Value) -> bool:
     )
 
 
-def _is_written(node: ir.Node, module: Module) -> bool:
-    """Whether a rule has written a node of the target already, and the ranks of its results are still unknown."""
+def _find_settle(node: ir.Node, module: Module) -> Settle | None:
+    """What tells the results of a node without a schema: one that a rule has written, or one of another domain."""
+    if node.domain == module.target.domain:
+        return module.rules.settle
+    return None if node.domain == module.source.domain else module.rules.settle_others
+
+
+def _is_open(node: ir.Node) -> bool:
+    """Whether the ranks of a node's operands are known, and those of its results are not all."""
     known = all(value is None or value.shape is not None for value in node.inputs)
-    return node.domain == module.target.domain and known and any(output.shape is None for output in node.outputs)
-
-
-def _is_open(node: ir.Node, module: Module) -> bool:
-    """Whether a node is of a domain without schemas, and of its results not all is known that its operands may tell."""
-    if node.domain in (module.source.domain, module.target.domain):
-        return False
-    given = all(value is None or (value.dtype is not None and value.shape is not None) for value in node.inputs)
-    return given and any(output.dtype is None or output.shape is None for output in node.outputs)
+    return known and any(output.shape is None for output in node.outputs)
 
 
 def _is_closed(node: ir.Node, spec: OperatorSpec) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from ..base.startup import dataclass
+from ..rewrite.subgraphs import copy
 from .base import Module, Visit
 
 
@@ -36,15 +37,8 @@ def _is_constant(value: ir.Value | None) -> bool:
 
 
 def _give_own(reader: ir.Node, node: ir.Node, module: Module) -> None:
-    [value] = node.outputs
-    made = ir.Node(node.domain, node.op_type, node.inputs, node.attributes.values(), num_outputs=1)
-    made.metadata_props.update(node.metadata_props)
-    made.name = module.names.make_name(node.name or f"{value.name}")
-    copy = made.outputs[0]
-    copy.name = module.names.make_name(f"{value.name}")
-    copy.type, copy.shape = value.type, value.shape
-    copy.meta.update(value.meta)
+    made = copy(node, node.inputs, module.names, node.attributes.values())
     module.graph.insert_before(reader, made)
     for place, read in enumerate(reader.inputs):
-        if read is value:
-            reader.replace_input_with(place, copy)
+        if read is node.outputs[0]:
+            reader.replace_input_with(place, made.outputs[0])
