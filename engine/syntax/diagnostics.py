@@ -12,7 +12,7 @@ from ..base.errors import Diagnostic, Note, Span
 _SHOWN = 8
 
 
-class Misfit(Exception):
+class ParseError(Exception):
     """What the grammar admits and the language does not: the first mistake of a text."""
 
     def __init__(self, span: Span, message: str, help: str | None = None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from ..base.errors import RuleError
 from ..base.startup import replace
 from . import tree
-from .diagnostics import Misfit
+from .diagnostics import ParseError
 from .tree_traversal import rebuild, walk
 
 Fragments = Mapping[str, tree.Fragment]
@@ -29,12 +29,12 @@ def expand_fragments(file: tree.RuleFile, text: str) -> tree.RuleFile:
     try:
         for fragment in file.fragments:
             if fragment.name in known:
-                raise Misfit(fragment.span, f"fragment `{fragment.name}` is written twice")
+                raise ParseError(fragment.span, f"fragment `{fragment.name}` is written twice")
             known[fragment.name] = fragment
         for fragment in file.fragments:
             _require_plain(fragment, known)
         items = _expand(tuple(file.items), known, used - known.keys())
-    except Misfit as error:
+    except ParseError as error:
         raise RuleError([error.diagnostic], {file.span.file: text}) from error
     return replace(file, items=items, awaited=tuple(sorted(_list_awaited(items, used))))
 
@@ -43,7 +43,7 @@ def put_in_used(file: tree.RuleFile, known: Fragments) -> tree.RuleFile:
     """A file with fragments of other packs put in; raises RuleError where one is misused."""
     try:
         return replace(file, items=_expand(tuple(file.items), known, ()), awaited=())
-    except Misfit as error:
+    except ParseError as error:
         raise RuleError([error.diagnostic], {}) from error
 
 
@@ -59,7 +59,7 @@ def _require_plain(fragment: tree.Fragment, known: Fragments) -> None:
     for node in walk((fragment.body, fragment.clauses)):
         spread = isinstance(node, tree.Attribute | tree.Let) and node.spread
         if spread or (isinstance(node, tree.Call) and node.callee in known):
-            raise Misfit(node.span, f"fragment `{fragment.name}` names another; it is to be written out here")
+            raise ParseError(node.span, f"fragment `{fragment.name}` names another; it is to be written out here")
 
 
 def _expand(node: Any, known: Fragments, used: Collection[str]) -> Any:
@@ -84,7 +84,7 @@ def _expand_options(attribute: tree.Attribute, known: Fragments, used: Collectio
     lists = {name: one.body for name, one in known.items() if isinstance(one.body, tuple)}
     if attribute.name not in lists:
         there = f"; there are {', '.join(lists)}" if lists else ", such as `fragment window = {strides, pads}`"
-        raise Misfit(attribute.span, f"`{attribute.name}` is no fragment of options{there}")
+        raise ParseError(attribute.span, f"`{attribute.name}` is no fragment of options{there}")
     yield from (replace(one, span=attribute.span) for one in lists[attribute.name])
 
 
@@ -95,7 +95,7 @@ def _expand_clauses(clause: tree.Clause, known: Fragments, used: Collection[str]
         return
     fragment = known.get(clause.name)
     if fragment is None or not fragment.clauses:
-        raise Misfit(clause.span, f"`{clause.name}` is no fragment with clauses")
+        raise ParseError(clause.span, f"`{clause.name}` is no fragment with clauses")
     yield from fragment.clauses
 
 
@@ -103,9 +103,9 @@ def _put_in(call: tree.Call, fragment: tree.Fragment) -> tree.Expression:
     """The body of a fragment for the arguments of a call."""
     if isinstance(fragment.body, tuple):
         shown = f"{{{fragment.name}...}}"
-        raise Misfit(call.span, f"`{fragment.name}` is a fragment of options: it stands in braces, `{shown}`")
+        raise ParseError(call.span, f"`{fragment.name}` is a fragment of options: it stands in braces, `{shown}`")
     if len(call.arguments) != len(fragment.parameters) or call.attributes:
-        raise Misfit(call.span, f"the fragment is `{fragment.name}({', '.join(fragment.parameters)})`")
+        raise ParseError(call.span, f"the fragment is `{fragment.name}({', '.join(fragment.parameters)})`")
     body: tree.Expression = _fill(fragment.body, dict(zip(fragment.parameters, call.arguments, strict=True)), call)
     return body
 
@@ -130,5 +130,5 @@ def _make_name(written: str, given: Mapping[str, tree.Argument], call: tree.Call
     value = given[parameter].value if parameter in given else None
     if not isinstance(value, tree.Name):
         message = f"`{call.callee}` makes names from the one given as `{parameter}`, which is to be a variable"
-        raise Misfit(call.span, message)
+        raise ParseError(call.span, message)
     return f"{before}{value.name}{after}"

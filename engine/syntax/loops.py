@@ -8,7 +8,7 @@ from typing import Any
 from ..base.errors import RuleError, Span
 from ..base.startup import dataclass, replace
 from . import tree
-from .diagnostics import Misfit
+from .diagnostics import ParseError
 from .tree_traversal import rebuild, walk
 
 
@@ -29,7 +29,7 @@ def expand_loops(file: tree.RuleFile, text: str) -> tree.RuleFile:
     """A file, read from a text, with its loops written out; raises RuleError for what cannot be."""
     try:
         items = tuple(_expand_rule(item) if isinstance(item, tree.Rule) else item for item in file.items)
-    except Misfit as error:
+    except ParseError as error:
         raise RuleError([error.diagnostic], {file.span.file: text}) from error
     return replace(file, items=items)
 
@@ -39,12 +39,12 @@ def _expand_rule(rule: tree.Rule) -> tree.Rule:
     written = [*rule.equations, *(equation for template in rule.templates for equation in template.equations)]
     for equation in written:
         if not equation.targets and _find_body(equation) is None:
-            raise Misfit(equation.span, "this has no result; only a loop that says what it carries stands alone")
+            raise ParseError(equation.span, "this has no result; only a loop that says what it carries stands alone")
         if equation.targets and _find_body(equation) is not None:
-            raise Misfit(equation.span, "the results of a loop are named where it says what it carries")
+            raise ParseError(equation.span, "the results of a loop are named where it says what it carries")
     bodies = [body for body in map(_find_body, written) if body is not None]
     if (stray := next((one for one in carrying if not any(one is body for body in bodies)), None)) is not None:
-        raise Misfit(stray.carried[0].span, "what is carried is said in the body of a loop that is an equation")
+        raise ParseError(stray.carried[0].span, "what is carried is said in the body of a loop that is an equation")
     if not carrying:
         return rule
     rests: dict[str, _Rest] = {}
@@ -52,7 +52,7 @@ def _expand_rule(rule: tree.Rule) -> tree.Rule:
         if (body := _find_body(equation)) is not None:
             rest = _find_rest(body)
             if rest is not None and rests.setdefault(rest.name, rest) is not rest:
-                raise Misfit(equation.span, f"two loops carry `{rest.name}...`")
+                raise ParseError(equation.span, f"two loops carry `{rest.name}...`")
     return replace(
         rule,
         equations=tuple(_write_out(equation, rests, pattern=True) for equation in rule.equations),
@@ -74,7 +74,7 @@ def _find_body(equation: tree.Equation) -> tree.GraphOf | None:
 def _find_rest(body: tree.GraphOf) -> _Rest | None:
     rest = [one for one in body.carried if one.first is None and one.next is None]
     if len(rest) > 1:
-        raise Misfit(rest[1].span, "a loop says `carry name...` once")
+        raise ParseError(rest[1].span, "a loop says `carry name...` once")
     named = tuple(one.last for one in body.carried if one.first is not None)
     return _Rest(str(rest[0].name), named) if rest else None
 
@@ -93,7 +93,7 @@ def _write_out(equation: tree.Equation, rests: Mapping[str, _Rest], pattern: boo
     call, given = equation.value, _find_rest(body)
     assert isinstance(call, tree.Call)
     if given is not None and given.name not in rests:
-        raise Misfit(equation.span, f"no loop of the pattern carries `{given.name}...`")
+        raise ParseError(equation.span, f"no loop of the pattern carries `{given.name}...`")
     rest = None if given is None else rests[given.name]
     firsts, values, nexts, lasts = [], [], [], []
     for one, place in _order_carried(body, rest):

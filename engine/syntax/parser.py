@@ -17,7 +17,7 @@ from lark.exceptions import UnexpectedInput
 from ..base import file_cache
 from ..base.errors import Diagnostic, RuleError, Span
 from . import tree
-from .diagnostics import Misfit
+from .diagnostics import ParseError
 from .fragments import expand_fragments
 from .groups import expand_groups
 from .local_definitions import lift_definitions
@@ -64,7 +64,7 @@ def read(text: str, file: str) -> tree.RuleFile:
         raise RuleError([Diagnostic(span, message, (), help)], {file: text})
     try:
         result = TreeBuilder(file).transform(parsed)
-    except Misfit as error:
+    except ParseError as error:
         raise RuleError([error.diagnostic], {file: text}) from error
     assert isinstance(result, tree.RuleFile)
     return result

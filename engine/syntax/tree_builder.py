@@ -9,7 +9,7 @@ import lark
 
 from ..base.errors import Span
 from . import tree
-from .diagnostics import Misfit
+from .diagnostics import ParseError
 
 #: how many digits an integer may be written with
 _DIGITS = 1000
@@ -39,7 +39,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
             text = ast.literal_eval(token)
         except (SyntaxError, ValueError) as error:
             help = "a backslash stands before a quote, a backslash, `n` or `t`"
-            raise Misfit(self._locate_token(token), "this string has an escape that there is not", help) from error
+            raise ParseError(self._locate_token(token), "this string has an escape that there is not", help) from error
         assert isinstance(text, str)
         return text
 
@@ -135,7 +135,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         modifiers: dict[str, Any] = {}
         for key, value in (part for part in parts if isinstance(part, tuple)):
             if key in modifiers:
-                raise Misfit(self._locate_token(name), f"rule `{name}` says its `{key}` twice")
+                raise ParseError(self._locate_token(name), f"rule `{name}` says its `{key}` twice")
             modifiers[key] = value
 
         def select(*kinds: type) -> tuple[Any, ...]:
@@ -267,7 +267,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         if token.type == "STRING":
             return tree.Literal(self._unquote(token), span)
         if token.type == "INT" and len(token) > _DIGITS:
-            raise Misfit(span, f"an integer of more than {_DIGITS} digits")
+            raise ParseError(span, f"an integer of more than {_DIGITS} digits")
         return tree.Literal(int(token) if token.type == "INT" else float(token), span)
 
     def member(self, span: Span, children: list[Any]) -> tree.Member:
