@@ -30,9 +30,9 @@ def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[
     import keras
     from safetensors.numpy import load_file
 
-    given, expected = run_original(original, inputs)
-    model = construct(package)
     names = json.loads((package / "main.json").read_text())["inputs"]
+    given, expected = run_original(original, inputs, names)
+    model = construct(package)
     values = [keras.ops.convert_to_tensor(given[name]) for name in names]
     model(*values)
     weights = load_file(package / "model.safetensors")

@@ -14,6 +14,7 @@ import contextlib
 import importlib.util
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,10 @@ TYPES = {
 }
 
 
-def draw(session: Any, free: int) -> dict[str, Any]:
-    """Random inputs, also those with defaults, with a number for free sizes."""
+def draw(session: Any, free: int, taken: Sequence[str]) -> dict[str, Any]:
+    """Random inputs, also those with defaults that the code takes, with a number for free sizes."""
     random, found = np.random.default_rng(0), {}
-    for one in [*session.get_inputs(), *session.get_overridable_initializers()]:
+    for one in [*session.get_inputs(), *(v for v in session.get_overridable_initializers() if v.name in taken)]:
         shape, dtype = [n if isinstance(n, int) and n > 0 else free for n in one.shape], TYPES[one.type]
         real = np.issubdtype(dtype, np.floating)
         drawn = random.standard_normal(shape) * 0.5 if real else random.integers(0, 2, shape)
@@ -134,10 +135,10 @@ def train(model: Any, values: list[Any]) -> bool | None:
 
 
 def run_original(
-    original: Path, inputs: dict[str, Any] | None, optimized: bool = True
+    original: Path, inputs: dict[str, Any] | None, taken: Sequence[str], optimized: bool = True
 ) -> tuple[dict[str, Any], list[Any]]:
-    """The inputs, drawn where none are given, and what ONNX Runtime makes of them; operator by operator, as ONNX says
-    what each computes, where it is not to optimize."""
+    """The inputs, drawn where none are given and `taken` where they have defaults, and what ONNX Runtime makes of them;
+    operator by operator, as ONNX says what each computes, where it is not to optimize."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -149,19 +150,19 @@ def run_original(
         return inputs, compute(session, inputs)
     *sizes, last = _FREE
     for size in sizes:
-        given = draw(session, size)
+        given = draw(session, size, taken)
         with contextlib.suppress(Exception):  # what a size means is not said: the last one tells
             return given, compute(session, given)
-    return (given := draw(session, last)), compute(session, given)
+    return (given := draw(session, last, taken)), compute(session, given)
 
 
 def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[str, Any]:
     """What came of one model."""
     import torch
 
-    given, expected = run_original(original, inputs)
-    model = load(package)
     names = json.loads((package / "main.json").read_text())["inputs"]
+    given, expected = run_original(original, inputs, names)
+    model = load(package)
     values = [torch.from_numpy(np.array(given[name])) for name in names]
     with torch.no_grad():
         found = [one.numpy() for one in run(model, values)]
@@ -173,7 +174,7 @@ def judge(package: Path, original: Path, inputs: dict[str, Any] | None) -> dict[
             np.array_equal(a, b.numpy(), True) for a, b in zip(found, run(again, values), strict=True)
         )
     if result["error"] > 1e-5:
-        result["unoptimized"] = measure(run_original(original, given, False)[1], found)
+        result["unoptimized"] = measure(run_original(original, given, names, False)[1], found)
         try:
             wide = [one.double() if one.is_floating_point() else one for one in values]
             torch.set_default_dtype(torch.float64)

@@ -311,8 +311,7 @@ class Method:
                 called = ast.Subscript(called, ast.Constant(member.places.index(place)))
             return ast.Call(called, [self._known[value] for value in first.inputs], [])
         if step.spec is None:
-            assert step.node is not None
-            items = [self._write_operand(place, step, "", at, value) for at, value in enumerate(step.node.inputs)]
+            items = [self._write_operand(place, step, "", at, one) for at, [one] in enumerate(step.operands.values())]
             given: list[ast.expr] = [one or ast.Constant(None) for one in items]
             return ast.Call(make_attribute(self.placeholders[step]), given, [])
         python = step.spec.facts.python

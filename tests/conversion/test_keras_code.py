@@ -116,6 +116,12 @@ def recurrent() -> Case:
     return nodes, held | {"c": real(1, 18), "flat": np.array([5, 2, 8], np.int64)}, [5, 2, 3]
 
 
+def states_that_are_known() -> Case:
+    """A layer that goes both ways and begins with numbers of the model."""
+    node = oh.make_node("RNN", ["x", "w", "r", "", "", "h"], ["y"], direction="bidirectional", hidden_size=4, clip=2.0)
+    return [node], {"w": real(2, 4, 3), "r": real(2, 4, 4), "h": real(2, 2, 4)}, [5, 2, 3]
+
+
 def lists() -> Case:
     """A list that grows in a loop, and gives up its first value for its last."""
     moved = "some = SequenceErase(rows, first)  one = SequenceAt(rows, first)  more = SequenceInsert(some, one)"
@@ -145,8 +151,8 @@ LACKING = {
     *{"deformed", "of_any_extent", "patches_of_uneven_ends", "places_of_the_greatest", "sums_of_codes"},
     *(f"{layer}_of_sequences_that_end_early" for layer in ("lstm", "gru", "rnn")),
 }
-MAKERS = (images, windows, transposed, perceptron, attention, recurrent, lists, loop_of_no_turns, branches)
-CASES = {make.__name__: make() for make in MAKERS}
+MAKERS = (images, windows, transposed, perceptron, attention, recurrent, states_that_are_known, lists, loop_of_no_turns)
+CASES = {make.__name__: make() for make in (*MAKERS, branches)}
 
 
 def write(case: Case, folder: Path) -> str:
@@ -211,3 +217,32 @@ def test_codes_that_a_model_yields_are_codes() -> None:
     encoded = pipeline.rewrite(model.SerializeToString(), to="keras").encoded
     assert isinstance(encoded, Encoded)
     assert '"uint8"' in encoded.program.text
+
+
+def encode(text: str) -> Encoded:
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> g {text}')
+    encoded = pipeline.rewrite(model.SerializeToString(), to="keras").encoded
+    assert isinstance(encoded, Encoded)
+    return encoded
+
+
+WEIGHTS = ", ".join(f"{number}" for number in range(36))
+GRID = """(float[n,2,{size}] x, float[n,6] moves) => (float[n,{size},2] y)
+  <int64[2] rows = {{2, 3}}, float[6,6] w = {{{weights}}}> {{
+  moved = MatMul(moves, w)
+  many = Shape<start = 0, end = 1>(moved)
+  shape = Concat<axis = 0>(many, rows)
+  theta = Reshape(moved, shape)
+  size = Shape(x)
+  y = AffineGrid(theta, size)
+}}"""
+
+
+def test_grids_of_any_number_of_images_are_products() -> None:
+    program = encode(GRID.format(size="4,5", weights=WEIGHTS)).program
+    assert not program.placeholders and "ops.matmul(" in program.text
+
+
+def test_an_operator_without_code_takes_extents_that_others_have_too() -> None:
+    program = encode(GRID.format(size="h,w", weights=WEIGHTS)).program
+    assert program.placeholders == ["AffineGrid"]

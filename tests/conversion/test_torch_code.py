@@ -6,6 +6,7 @@ import ast
 import builtins
 import json
 import keyword
+import re
 from pathlib import Path
 from typing import Any
 
@@ -992,3 +993,24 @@ def test_a_default_that_is_no_state_is_a_weight(tmp_path: Path) -> None:
     encoded = pipeline.rewrite(model.SerializeToString(), to="torch").encoded
     assert isinstance(encoded, Encoded)
     assert "def forward(self, x: Tensor) -> Tensor:" in encoded.program.text and "## State" not in encoded.readme
+
+
+COUNTED = """(float[2] x, float limit) => (int64 count, float[2] y)
+  <bool go = {1}, int64 none = {0}, int64 one = {1}, float half = {0.5}> {
+  count, y = Loop <
+    body = turn (int64 i, bool c, int64 n, float[2] h) => (bool d, int64 m, float[2] k) {
+    m = Add(n, one)
+    k = Mul(h, half)
+    most = ReduceMax <keepdims = 0> (k)
+    d = Less(limit, most)
+  }> (, go, none, x)
+}"""
+
+
+def test_a_count_that_a_model_yields_is_counted() -> None:
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> g {COUNTED}')
+    encoded = pipeline.rewrite(model.SerializeToString(), to="torch").encoded
+    assert isinstance(encoded, Encoded)
+    text = encoded.program.text
+    counted = re.search(r"\b(\w+) \+ 1\b", text)
+    assert counted is not None and f"return {counted[1]}, " in text
