@@ -61,6 +61,18 @@ def windows() -> Case:
     return nodes, {"w": real(4, 3, 3, 3), "size": np.array([1, 3, 11, 9], np.int64)}, [1, 3, 21, 26]
 
 
+def more_channels() -> Case:
+    """Channels of zeros beside those of an image, as blocks that grow have them around their layers."""
+    nodes = [
+        oh.make_node("Conv", ["x", "w1"], ["c"], pads=[1, 1, 1, 1]),
+        oh.make_node("Pad", ["c", "pads"], ["p"]),
+        oh.make_node("Conv", ["c", "w2"], ["d"], pads=[1, 1, 1, 1]),
+        oh.make_node("Add", ["p", "d"], ["y"]),
+    ]
+    held = {"w1": real(4, 3, 3, 3), "w2": real(6, 4, 3, 3), "pads": np.array([0, 0, 0, 0, 0, 2, 0, 0], np.int64)}
+    return nodes, held, [2, 3, 5, 6]
+
+
 def transposed() -> Case:
     """Transposed convolutions in groups, widened or in steps."""
     nodes = [
@@ -151,7 +163,18 @@ LACKING = {
     *{"deformed", "of_any_extent", "patches_of_uneven_ends", "places_of_the_greatest", "sums_of_codes"},
     *(f"{layer}_of_sequences_that_end_early" for layer in ("lstm", "gru", "rnn")),
 }
-MAKERS = (images, windows, transposed, perceptron, attention, recurrent, states_that_are_known, lists, loop_of_no_turns)
+MAKERS = (
+    images,
+    windows,
+    more_channels,
+    transposed,
+    perceptron,
+    attention,
+    recurrent,
+    states_that_are_known,
+    lists,
+    loop_of_no_turns,
+)
 CASES = {make.__name__: make() for make in (*MAKERS, branches)}
 
 
@@ -178,6 +201,12 @@ def test_images_have_their_channels_last(tmp_path: Path) -> None:
     assert text.count("ops.transpose") == 1
     assert 'layers.Conv2D(4, 3, padding="same")' in text
     assert 'layers.DepthwiseConv2D(3, strides=2, padding="same")' in text
+
+
+def test_channels_are_added_to_an_image_as_it_is(tmp_path: Path) -> None:
+    text = write(CASES["more_channels"], tmp_path)
+    assert "ops.pad(x, ((0, 0), (0, 0), (0, 0), (0, 2)))" in text
+    assert text.count("ops.transpose") == 2
 
 
 def test_heads_and_directions_are_those_of_the_library(tmp_path: Path) -> None:
