@@ -38,7 +38,7 @@ class Division:
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Run all steps on inputs by name; the outputs by name. Raises CallError for an input that is missing."""
-        values = {name: np.asarray(array) for name, array in inputs.items()}
+        values = {name: one if isinstance(one, list) else np.asarray(one) for name, one in inputs.items()}
         for step in self.manifest["steps"]:
             missing = [entry["name"] for entry in step["inputs"] if entry["name"] not in values]
             if missing:
@@ -101,9 +101,10 @@ def _open_tflite(file: Path) -> Step:
     return lambda feeds: runner(**{name: _hold_text(array) for name, array in feeds.items()})
 
 
-def _decode_text(array: Array) -> Array:
-    """Strings as text: of bytes ONNX Runtime takes what Python prints of them."""
-    if array.dtype != object:
+def _decode_text(array: Any) -> Any:
+    """Strings as text: of bytes ONNX Runtime takes what Python prints of them. A list of tensors, and nothing where an
+    optional one is not there, are as they are."""
+    if not isinstance(array, np.ndarray) or array.dtype != object:
         return array
     items = [item.decode() if isinstance(item, bytes) else item for item in array.ravel()]
     return np.array(items, dtype=object).reshape(array.shape)

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnxruntime
 import pytest
 from click.testing import CliRunner
@@ -243,6 +244,20 @@ def test_strings_are_text_to_the_runtime_whether_bytes_or_text_are_given(pack: s
     partition(model.SerializeToString(), pack).save(tmp_path)
     for given in ([b"a", "\u00e9".encode()], ["a", "\u00e9"]):
         assert run(tmp_path, {"x": np.array(given, dtype=object)})["y"].tolist() == ["a", "\u00e9"]
+
+
+def test_lists_of_tensors_pass_from_step_to_step_and_into_the_first(pack: str, tmp_path: Path) -> None:
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (seq(float[1,2,3,3]) xs) => (int64 count, float[1,2,3,3] y)'
+        " <int64 none = {0}> { x = SequenceAt(xs, none)  more = SequenceInsert(xs, x)  s = Sin(x)  a = Add(s, s)"
+        "  all = SequenceInsert(more, a)  count = SequenceLength(all)  y = Sin(a) }"
+    )
+    manifest = partition(made.SerializeToString(), pack).save(tmp_path)
+    assert [step["on"] for step in manifest["steps"]] == ["host", "device", "host"]
+    x = np.ones((1, 2, 3, 3), np.float32)
+    found = run(tmp_path, {"xs": [x, x]})
+    assert found["count"] == 4
+    np.testing.assert_allclose(found["y"], np.sin(2 * np.sin(x)), rtol=1e-6)
 
 
 @pytest.mark.slow
