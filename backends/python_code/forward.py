@@ -15,7 +15,7 @@ from .members import Body, is_read_as_number
 from .printer import write_expression, write_head
 from .shape_comments import shorten_places, write_shape
 from .small_constants import write_constant
-from .statements import LETTERS, Statement, StatementWriter, Suite, is_number
+from .statements import LETTERS, Statement, StatementWriter, Suite, is_number, make_call
 from .steps import Block, Roll, Slot, Step, count_reads, is_truth, read_option, read_truth
 from .templates import Filling, fill, make_attribute, make_literal, parse_template
 from .value_names import find_preferred_names
@@ -262,11 +262,14 @@ class Method:
                 turning = at
         for value in first.inputs:
             self._settle(value)
-        reads = [self._known[value] for value in first.inputs]
+        call = self._make_call(ast.Name("layer"), first)
         result = steps[-1].writes[0]
         self._known[result] = self._make_name(result)
-        call = ast.Call(ast.Name("layer"), list(reads), [])
         self._statements.append(Statement([result], call, layers=(name, turning)))
+
+    def _make_call(self, called: ast.expr, first: Step) -> ast.Call:
+        named = self.python.named_numbers and first.block is not None
+        return make_call(called, list(first.inputs), self._known, self.block_inputs[first.block] if named else ())
 
     def _settle(self, value: ir.Value) -> None:
         """Let a value have a name of its own, which waits to stand in an expression."""
@@ -309,7 +312,7 @@ class Method:
             called: ast.expr = make_attribute(member.name)
             if member.kind == "numbered":
                 called = ast.Subscript(called, ast.Constant(member.places.index(place)))
-            return ast.Call(called, [self._known[value] for value in first.inputs], [])
+            return self._make_call(called, first)
         if step.spec is None:
             items = [self._write_operand(place, step, "", at, one) for at, [one] in enumerate(step.operands.values())]
             given: list[ast.expr] = [one or ast.Constant(None) for one in items]

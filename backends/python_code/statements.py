@@ -61,6 +61,16 @@ def is_number(value: ir.Value) -> bool:
     return value.meta.get(PLAIN) is True
 
 
+def make_call(
+    called: ast.expr, values: Sequence[ir.Value], known: Mapping[ir.Value, ast.expr], names: Sequence[str]
+) -> ast.Call:
+    """A call of a layer; from the first number on its arguments are given by `names`, where there are some."""
+    start = next((at for at, value in enumerate(values) if names and is_number(value)), len(values))
+    given = [known[value] for value in values]
+    pairs = zip(names[start:], given[start:], strict=False)
+    return ast.Call(called, given[:start], [ast.keyword(name, one) for name, one in pairs])
+
+
 class StatementWriter:
     """Gives values names and writes lines: a name is free again when nothing reads its value any more."""
 
@@ -138,14 +148,18 @@ class StatementWriter:
         free = self._list_free(statement, at, last)
         value = self._rename(statement.value)
         assert isinstance(value, ast.Call)
-        came = value.args[turning]
+        named = value.keywords[turning - len(value.args)] if turning >= len(value.args) else None
+        came = value.args[turning] if named is None else named.value
         if isinstance(came, ast.Name) and came.id in free and came.id in LETTERS:
             self.given[target] = came.id
             live[came.id] = last.get(self._numbers[target], -1)
         else:
             yield from write_statement(f"{self._give(target, [], live, last)} = ", came, depth)
         name = self.given[target]
-        value.args[turning] = ast.Name(name)
+        if named is None:
+            value.args[turning] = ast.Name(name)
+        else:
+            named.value = ast.Name(name)
         yield f"{_indent(depth)}for layer in self.{member}:"
         yield from write_statement(f"{name} = ", value, depth + 1, statement.comment)
 

@@ -77,6 +77,7 @@ class DialectPython:
         str,
         "What makes the weights of a layer `layer` for operands of a `shape`, where a run may pass it by",
     ] = ""
+    named_numbers: Annotated[bool, "Whether layers take what is no tensor, and what comes after it, by name"] = False
     ties: Annotated[bool, "Whether an assignment lets layers share a weight"] = False
     frozen: Annotated[str | None, "A statement by which a weight `weight` of a layer is not trained"] = None
     precision: Annotated[

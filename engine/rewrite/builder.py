@@ -15,7 +15,7 @@ from ..base.names import Scope, permute_constant, permute_dequantized
 from ..base.quantization import DEQUANTIZE_BY, is_dropping_grid, note_numbers, read_quantization
 from ..dialects.contents import note_fill
 from ..dialects.conversions import name_type
-from ..dialects.extents import note_rank
+from ..dialects.extents import complete, note_rank
 from ..dialects.folding import fold
 from ..dialects.inference import InferenceError, describe, infer, make_shape, require_within
 from ..dialects.kernels import find_widenings
@@ -319,6 +319,8 @@ class Builder:
         try:
             require_within(node, spec.facts.within)
             inferred = infer(node, self._opset)
+            if spec.facts.scaled_by:
+                inferred = complete(node, spec, inferred)
         except InferenceError as error:
             raise MalformedError(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
         folded = fold(node, spec, self._opset, inferred)

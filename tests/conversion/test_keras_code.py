@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,16 @@ def states_that_are_known() -> Case:
     """A layer that goes both ways and begins with numbers of the model."""
     node = oh.make_node("RNN", ["x", "w", "r", "", "", "h"], ["y"], direction="bidirectional", hidden_size=4, clip=2.0)
     return [node], {"w": real(2, 4, 3), "r": real(2, 4, 4), "h": real(2, 2, 4)}, [5, 2, 3]
+
+
+def boxes_of_a_layer() -> Case:
+    """Boxes that are pooled of what a layer with weights yields."""
+    nodes = [
+        oh.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        oh.make_node("RoiAlign", ["c", "boxes", "batch"], ["y"], output_height=2, output_width=3, sampling_ratio=2),
+    ]
+    boxes = np.array([[0, 0, 4, 4], [1, 2, 5, 3]], np.float32)
+    return nodes, {"w": real(4, 3, 3, 3), "boxes": boxes, "batch": np.array([0, 1], np.int64)}, [2, 3, 6, 6]
 
 
 def lists() -> Case:
@@ -275,3 +286,26 @@ def test_grids_of_any_number_of_images_are_products() -> None:
 def test_an_operator_without_code_takes_extents_that_others_have_too() -> None:
     program = encode(GRID.format(size="h,w", weights=WEIGHTS)).program
     assert program.placeholders == ["AffineGrid"]
+
+
+BLOCK = """
+  p{n} = MatMul(x{n}, w{n})
+  r{n} = Reshape(p{n}, shape)
+  s{n} = Softmax<axis = 1>(r{n})
+  z{n} = Reshape(s{n}, size)
+  e{n} = Tanh(z{n})
+  m{n} = MatMul(e{n}, v{n})
+  x{after} = Add(x{n}, m{n})
+"""
+
+
+def test_layers_are_given_numbers_by_name() -> None:
+    """The heads of all samples, which follow from what the model is given and not from what a block is."""
+    held = ", ".join(f"float[8,8] {name}{n} = {{{WEIGHTS}, {', '.join('1' * 28)}}}" for n in range(4) for name in "wv")
+    blocks = "".join(BLOCK.format(n=n, after=n + 1) for n in range(4))
+    text = encode(
+        f"(float[t,b,8] x0) => (float[t,b,8] x4) <int64[1] two = {{2}}, int64[1] four = {{4}}, {held}> {{"
+        "  size = Shape(x0)  many = Shape<start = 1, end = 2>(x0)  heads = Mul(many, two)"
+        f"  all = Shape<start = 0, end = 1>(x0)  shape = Concat<axis = 0>(all, heads, four) {blocks} }}"
+    ).program.text
+    assert re.search(r"x = layer\(x, (n\d*)=n\d*\)", text) is not None

@@ -1014,3 +1014,13 @@ def test_a_count_that_a_model_yields_is_counted() -> None:
     text = encoded.program.text
     counted = re.search(r"\b(\w+) \+ 1\b", text)
     assert counted is not None and f"return {counted[1]}, " in text
+
+
+def test_an_image_of_an_older_opset_has_the_size_that_single_precision_tells() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 7, opset_import: ["": 9]> g (float[1,2,4,5] x) => (float[1,2,7,9] y)'
+        ' <float[4] by = {1, 1, 1.75, 1.8}> { y = Upsample<mode = "linear">(x, by) }'
+    )
+    encoded = pipeline.rewrite(model.SerializeToString(), to="torch").encoded
+    assert isinstance(encoded, Encoded)
+    assert "(8, 10)" in encoded.program.text  # a pixel more, which is cut off
