@@ -68,13 +68,13 @@ def receive(stream: FrameSource) -> tuple[dict[str, Any], list[Array]]:
                 items[position] = bytes(_read_exactly(stream, size))
             arrays.append(items.reshape(shape))
             continue
-        dtype = _find_dtype(entry["dtype"])
+        dtype = find_dtype(entry["dtype"])
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         arrays.append(np.frombuffer(_read_exactly(stream, size), dtype).reshape(shape))
     return header, arrays
 
 
-def _find_dtype(name: str) -> np.dtype[Any]:
+def find_dtype(name: str) -> np.dtype[Any]:
     """Find a dtype by name; the small floats (bfloat16, float8) are registered by ml_dtypes when it is imported."""
     try:
         return np.dtype(name)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.base.errors import VerificationError, join_lines
-from .frames import Array
+from .frames import Array, find_dtype
 from .interpreter import InterpreterError, Kernels, ModelTimeoutError, Signature, Source, Tensor, locate
 from .time_limit import TIME_LIMIT, end_thread, run_limited
 
@@ -213,11 +213,13 @@ def _convert_to_tensor(array: Array) -> Any:
     """An array as a tensor of its own, which the program may write to."""
     import torch
 
+    if array.dtype.name == "bfloat16":  # which torch does not take from numpy
+        return torch.from_numpy(array.astype(np.float32)).to(torch.bfloat16)
     return torch.from_numpy(np.array(array))
 
 
 def convert_to_array(result: Any) -> Array:
-    """A result as an array: complex numbers are pairs of real ones, as converted, and numpy has no bfloat16."""
+    """A result as an array: complex numbers are pairs of real ones, as converted."""
     import torch
 
     if not isinstance(result, torch.Tensor):
@@ -225,7 +227,7 @@ def convert_to_array(result: Any) -> Array:
     if result.is_complex():
         result = torch.view_as_real(result.resolve_conj())
     if result.dtype is torch.bfloat16:
-        result = result.float()
+        return np.array(result.detach().float().numpy().astype(find_dtype("bfloat16")))
     return np.array(result.detach().resolve_neg().numpy())
 
 

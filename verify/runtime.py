@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import time
@@ -14,7 +15,7 @@ import numpy as np
 from ..engine.base.errors import VerificationError, join_lines
 from ..engine.base.quantization import NUMBERS, REAL
 from ..engine.passes.state import read_state
-from .frames import Array
+from .frames import Array, find_dtype
 from .interpreter import ModelTimeoutError, Source, is_text, locate, require
 from .layouts import read_layouts
 from .low_bit_weights import LEVEL_OF_JOINED, SINGLE
@@ -24,6 +25,9 @@ from .time_limit import run_limited
 
 #: element types that numpy calls otherwise than the runtime
 _TYPES = {"float": "float32", "double": "float64", "string": "object"}
+
+#: the element type that the runtime has and numpy has not
+_WORDS = "bfloat16"
 
 #: the runtime's option for the folder in which the constants of a model lie that is no file
 _FOLDER = "session.model_external_initializers_file_folder_path"
@@ -128,7 +132,7 @@ class Runtime:
         """The results of those names."""
         try:
             if seconds is None:
-                return list(self._session.run(names, feeds))
+                return _call_session(self._session, names, feeds)
             return _run_session(self._session, names, feeds, seconds)
         except TimeoutError:
             raise ModelTimeoutError(f"ONNX Runtime did not end the model in {seconds:g} s") from None
@@ -190,8 +194,33 @@ def _run_session(session: Any, names: Sequence[str], feeds: Mapping[str, Array],
     import onnxruntime
 
     options = onnxruntime.RunOptions()
-    work = functools.partial(session.run, names, feeds, options)
+    work = functools.partial(_call_session, session, names, feeds, options)
     return list(run_limited(work, seconds, lambda _: setattr(options, "terminate", True)))
+
+
+def _call_session(session: Any, names: Sequence[str], feeds: Mapping[str, Array], options: Any = None) -> list[Any]:
+    """The results of a session; bfloat16, which it neither takes from numpy nor gives it, by its words."""
+    if not any(_WORDS in one.type for one in (*session.get_inputs(), *session.get_outputs())):
+        return list(session.run(names, feeds, options))
+    import onnx
+    import onnxruntime
+
+    make = onnxruntime.OrtValue
+    given = {
+        name: make.ortvalue_from_numpy(one)
+        if one.dtype.name != _WORDS
+        else make.ortvalue_from_numpy_with_onnx_type(one.view(np.uint16), onnx.TensorProto.BFLOAT16)
+        for name, one in feeds.items()
+    }
+    return [_read_words(one) for one in session.run_with_ort_values(names, given, options)]
+
+
+def _read_words(value: Any) -> Array:
+    if _WORDS not in value.data_type():
+        return np.asarray(value.numpy())
+    shape = value.shape()
+    words = (ctypes.c_uint16 * int(np.prod(shape, dtype=np.int64))).from_address(value.data_ptr())
+    return np.array(words, np.uint16).view(find_dtype(_WORDS)).reshape(shape)
 
 
 def _try(load: Callable[[], Any]) -> Any:

@@ -268,8 +268,8 @@ class Method:
         self._statements.append(Statement([result], call, layers=(name, turning)))
 
     def _make_call(self, called: ast.expr, first: Step) -> ast.Call:
-        named = self.python.named_numbers and first.block is not None
-        return make_call(called, list(first.inputs), self._known, self.block_inputs[first.block] if named else ())
+        names = self.block_inputs[first.block] if self.python.named_numbers and first.block is not None else ()
+        return make_call(called, list(first.inputs), self._known, names)
 
     def _settle(self, value: ir.Value) -> None:
         """Let a value have a name of its own, which waits to stand in an expression."""

@@ -293,3 +293,18 @@ def test_weights_of_a_program_are_off_in_their_last_places() -> None:
     wanted = weights.weight.detach().numpy()
     assert np.all(found != wanted) and np.allclose(found, wanted, rtol=2.0**-21)
     assert perturb_program(accept(export(make_module(torch.sin), torch.ones(2))), 0) is None
+
+
+@needs_torch
+def test_programs_of_bfloat16_are_held_against_both_formats(tmp_path: Path) -> None:
+    import torch
+
+    program = export(
+        torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.GELU()).bfloat16(), torch.randn(2, 8).bfloat16()
+    )
+    torch.export.save(program, tmp_path / "model.pt2")
+    for to in ("onnx", "tflite"):
+        made = tmp_path / f"model.{to}"
+        nnrewrite.rewrite(tmp_path / "model.pt2", to=to).save(made)
+        verdict = compare_models(tmp_path / "model.pt2", made.read_bytes())
+        assert verdict.passed, (to, verdict.differences)
