@@ -277,7 +277,7 @@ def _weigh(
 def _list_results(
     steps: Sequence[Step], last: Mapping[ir.Value, int], chosen: Sequence[int], length: int
 ) -> set[tuple[int, int]]:
-    """What is read behind a run of any start: the step in the run and its result; a few too many where not all count."""
+    """What is read behind the run at any start: a step of it and the result; not all once they are too many."""
     found: set[tuple[int, int]] = set()
     for start in chosen:
         for place in range(length):
