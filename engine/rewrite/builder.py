@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.budget import Budget
-from ..base.constants import KEPT, NUMBERS, Elements
+from ..base.constants import AS_STORED, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_constant, permute_dequantized
 from ..base.quantization import DEQUANTIZE_BY, is_dropping_grid, note_numbers, read_quantization
@@ -322,7 +322,7 @@ class Builder:
         except InferenceError as error:
             raise MalformedError(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
         folded = fold(node, spec, self._opset, inferred)
-        if folded is not None and spec.role == "convert" and inputs[0] is not None and KEPT in inputs[0].meta:
+        if folded is not None and spec.role == "convert" and inputs[0] is not None and AS_STORED in inputs[0].meta:
             node.outputs[0].meta[NUMBERS] = lambda: folded[0]
         elif folded is not None:
             return self._put_constants(node, folded)
