@@ -96,8 +96,8 @@ class Builder:
         targets = equation.targets
         lists = {target.name: target for target in targets if target.spread}
         known = {name: found for name in lists if isinstance(found := frame.values.get(name), list)}
-        said = [tree.Name(one.count, one.span) for name, one in lists.items() if one.count and name not in known]
-        more = sum(map(len, known.values())) + sum(evaluate(name, frame) for name in said)
+        said = [frame.values[one.count] for name, one in lists.items() if one.count and name not in known]
+        more = sum(map(len, known.values())) + sum(said)
         for call in iterate_tails(equation.value):
             self._counts[id(call)] = len(targets) - len(lists) + more
         result = evaluate(equation.value, frame)
