@@ -15,8 +15,8 @@ import click
 
 from ...conversion.options import TARGET, Options
 from ...conversion.routes import find_route
-from ...engine.base.atomic_write import DestinationError, open_replacement
-from ...engine.base.errors import format_count
+from ...engine.base.atomic_write import open_replacement
+from ...engine.base.errors import DestinationError, format_count
 from ...engine.base.startup import dataclass
 from ...engine.packs.headers import find_pair, read_pair
 from ...fuzz.profiles import PROFILES

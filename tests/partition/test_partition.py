@@ -16,8 +16,7 @@ import pytest
 from click.testing import CliRunner
 from nnrewrite.cli.commands.partition import command
 from nnrewrite.conversion.options import Options
-from nnrewrite.engine.base.atomic_write import DestinationError
-from nnrewrite.engine.base.errors import CallError, ModelError, VerificationError
+from nnrewrite.engine.base.errors import CallError, DestinationError, ModelError, VerificationError
 from nnrewrite.partition import partition, run
 from nnrewrite.verify.inputs import draw
 from nnrewrite.verify.reference import Reference
@@ -390,7 +389,7 @@ def test_each_part_is_in_the_layout_that_its_targets_rules_ask_for(functions: bo
         "  test x: f32[1, 3, 2, 2], w: f32[4, 3, 1, 1]\n}\n"
     )
     (folder / "target.yaml").write_text("partition: {gain: 1000000, part: 10, least: 1}\n")
-    manifest = partition(stacked(), folder).save(tmp_path / "out", functions)
+    manifest = partition(stacked(), folder).save(tmp_path / "out", functions=functions)
     steps = {step["name"]: step for step in manifest["steps"]}
     # One Transpose at each border of a part and none within, of 200 elements each.
     assert [steps[part]["transposes"] for part in ("part_0", "part_1")] == [2, 2]
