@@ -10,13 +10,23 @@ if TYPE_CHECKING:
     from .conversion.pipeline import convert, rewrite
     from .conversion.report import Report
     from .conversion.subject import members
-    from .engine.base.errors import CallError, InternalError, ModelError, RewriteError, RuleError, UnsupportedError
+    from .engine.base.errors import (
+        CallError,
+        DestinationError,
+        InternalError,
+        ModelError,
+        RewriteError,
+        RuleError,
+        UnsupportedError,
+        VerificationError,
+    )
 
     __version__: str
 
 __all__ = [
     "CallError",
     "Conversion",
+    "DestinationError",
     "InternalError",
     "ModelError",
     "Options",
@@ -25,6 +35,7 @@ __all__ = [
     "RewriteError",
     "RuleError",
     "UnsupportedError",
+    "VerificationError",
     "__version__",
     "convert",
     "members",
@@ -62,4 +73,4 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
 
             import_onnx_ir()
             return getattr(importlib.import_module(_OTHERS.get(name, ".conversion.pipeline"), __name__), name)
-        raise AttributeError(f"module {__name__} has no attribute {name}")
+        raise AttributeError(f"module {__name__} has no attribute {name!r}")

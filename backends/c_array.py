@@ -10,8 +10,8 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ..engine.base.atomic_write import DestinationError, check_own, open_replacement
-from ..engine.base.errors import ModelError
+from ..engine.base.atomic_write import check_own, open_replacement
+from ..engine.base.errors import DestinationError, ModelError
 from ..engine.base.startup import dataclass
 from ..engine.dialects.operators import Dialect
 from . import tflite_file

@@ -7,7 +7,8 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..engine.base.atomic_write import DestinationError, read_mode
+from ..engine.base.atomic_write import read_mode
+from ..engine.base.errors import DestinationError
 from ..frontends.readers import SUFFIXES
 
 

@@ -16,8 +16,8 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 from onnx_ir import serde
 
-from ..engine.base.atomic_write import DestinationError, open_replacement, read_mode, remove
-from ..engine.base.errors import ModelError, RewriteError
+from ..engine.base.atomic_write import open_replacement, read_mode, remove
+from ..engine.base.errors import DestinationError, ModelError, RewriteError
 from ..engine.base.startup import dataclass, field
 from ..frontends.mapping import load
 from ..frontends.onnx_graphs import list_nodes

@@ -60,7 +60,7 @@ def convert(job: Job, call: Call, interpreter: Interpreter | None = None) -> Res
     with note_costs(profile):
         signature = job.signature or call.options.signature
         conversion = rewrite(job.source, call.options, member=job.member, signature=signature)
-        written = conversion.save(job.target, call.external_data)
+        written = conversion.save(job.target, external_data=call.external_data)
     seconds = time.perf_counter() - started
     source = find_original(job)
     size = len(source) if isinstance(source, bytes) else source.stat().st_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from ..backends import writers
 from ..engine.base.errors import CallError, RewriteError, suggest_nearest
@@ -208,7 +209,7 @@ def _find_code(step: Options) -> DialectPython | None:
     return None if pair is None else prepare(step.stacked, None).pack.catalogue.find_dialect(pair[1]).facts.python
 
 
-def find_arranging(steps: list[Options]) -> Options | None:
+def find_arranging(steps: Sequence[Options]) -> Options | None:
     """The step that gives inputs and outputs the order of axes that is asked for: the last that does not write code, in
     which there are no layouts. None where there is none."""
 
@@ -218,13 +219,13 @@ def find_arranging(steps: list[Options]) -> Options | None:
     return next(filter(is_arranging, reversed(steps)), None)
 
 
-def is_left_later(steps: list[Options], place: int) -> bool:
+def is_left_later(steps: Sequence[Options], place: int) -> bool:
     """Whether a step stays within a dialect that a later one leaves."""
     stays, *later = (pair is None or pair[0] == pair[1] for pair in (read_pair(one.rules[0]) for one in steps[place:]))
     return stays and not all(later)
 
 
-def find_resizing(steps: list[Options]) -> Options | None:
+def find_resizing(steps: Sequence[Options]) -> Options | None:
     """The step that gives inputs the shapes that are asked for: the first that reads a dialect whose graphs follow.
     None where there is none."""
     return next(filter(_can_resize, steps), None)

@@ -60,7 +60,7 @@ class Conversion:
             raise CallError("the result is no ONNX model: save(path) writes it")
         return self.encoded
 
-    def save(self, path: str | os.PathLike[str], external_data: bool = False) -> int:
+    def save(self, path: str | os.PathLike[str], *, external_data: bool = False) -> int:
         """Write the model to a file, which takes the place of an older one when it is whole; the bytes written.
 
         With `external_data`, and where an ONNX model exceeds 2 GB, large constants are in a second file, `PATH.data`.

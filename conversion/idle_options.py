@@ -8,7 +8,7 @@ from ..backends.writers import Writer
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
 from ..engine.packs.headers import read_pair
-from ..engine.passes.layout import KEPT, Interface
+from ..engine.passes.layout import SOURCE_INTERFACE, Interface
 from ..frontends.readers import Reader
 from .options import DEFAULT, REAL_PACKS, Options
 
@@ -102,4 +102,4 @@ def list_idle(options: Options, writer: Writer, route: Sequence[tuple[str, ...]]
     pairs = tuple(pair for names in route if (pair := read_pair(names[0])) is not None)
     taken = _Route(pairs, frozenset(name for names in route for name in names), writer.folder)
     idle = [name for name in asked if not _ABOUT[name][1](taken)]
-    return [name for name in idle if name != "layout" or Interface.parse(options.layout) != KEPT]
+    return [name for name in idle if name != "layout" or Interface.parse(options.layout) != SOURCE_INTERFACE]

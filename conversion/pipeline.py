@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Unpack
 
@@ -28,7 +28,7 @@ from ..engine.base.startup import dataclass, replace
 from ..engine.packs.headers import read_pair
 from ..engine.passes.base import Module, run_passes
 from ..engine.passes.complex import clear_complex_marks
-from ..engine.passes.layout import KEPT, LAYOUT, Interface
+from ..engine.passes.layout import LAYOUT, SOURCE_INTERFACE, Interface
 from ..engine.passes.part import Part
 from ..engine.passes.pass_list import PassOptions, list_passes
 from ..engine.passes.resize import RequestedShapes
@@ -147,63 +147,88 @@ def _suggest_stacking(error: UnsupportedError, options: Options) -> str | None:
     return f"{', '.join(options.rules)} alone has no rule for it: {explain_stacking(options)}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What the steps of a conversion came to: the rules and the module of the last one.
+
+    `given` are the bytes of the constants that it began with, by type; `opset_reason` says why for the opset.
+    """
+
+    prepared: Prepared
+    module: Module
+    given: Counter[str]
+    opset_reason: str
+
+
 def _rewrite(source: str | bytes, options: Options, reason: str = "") -> Conversion:
     """Convert a model; `reason` says why for another opset than rules aim at."""
     writer = find_writer(options)
     steps = plan_steps(source, options)
     settled = steps[0]  # what the target asks for is among its options
-    interface, asked = Interface.parse(settled.layout), RequestedShapes.parse(settled.input_shape, settled.batch)
-    subject = read_subject(source, options, prepare(steps[0].stacked, None).pack)
+    interface = Interface.parse(settled.layout)
+    extents = RequestedShapes.parse(settled.input_shape, settled.batch)
+    subject = read_subject(source, options, prepare(settled.stacked, None).pack)
     graph = subject.graph
     if writer.folder:  # code, which is trained
         keep_trained(graph)
     before = Counter(node.op_type for node in graph)
+    outcome = _run_steps(subject, steps, interface, extents, writer.folder)
+    prepared, module, given = outcome.prepared, outcome.module, outcome.given
+    left = count_bytes([graph, *graph.subgraphs()])
+    report = replace(
+        _report(subject, prepared, before, module, f"{interface}", steps[-1], writer.folder),
+        opset_reason=reason or outcome.opset_reason,
+        constants={name: (given[name], left[name]) for name in sorted(given | left)},
+    )
+    output = _make_output(subject, steps, outcome, report, settled.float)
+    read = None if isinstance(source, bytes) else Path(source).absolute()
+    return Conversion(writer.encode(output), report, graph, steps[-1], read)
+
+
+def _run_steps(
+    subject: Subject, steps: Sequence[Options], interface: Interface, extents: RequestedShapes, code: bool
+) -> _Outcome:
+    """Run the steps of a conversion one behind the other, each with what is asked for that falls to it."""
+    graph = subject.graph
     given: Counter[str] = Counter()
     prepared, held, module, arranging = None, "", None, find_arranging(steps)
-    resizing = find_resizing(steps) if asked else None
+    resizing = find_resizing(steps) if extents else None
     for place, step in enumerate(steps):
         opset = subject.model.opset_imports.get("") if prepared is None else prepared.opset
         prepared, held = prepare_step(subject, step, None if prepared is None else prepared.opset)
         if not place:
             given = count_bytes([graph, *list_called(graph, prepared.rules.source, subject.subgraphs)])
-        extents = asked if step is resizing else RequestedShapes()
+        asked = extents if step is resizing else RequestedShapes()
         order: Interface | None = interface if step is arranging else Interface()
         # What is the same for the batch of the file, as a reshape for a permutation, is not for another.
         tuned = resizing is None or place >= steps.index(resizing)
         ends = prepared.rules.source, prepared.rules.target
         alike = len({end.facts.channels for end in ends}) == 1
-        if order == KEPT and alike and (writer.folder or step is not arranging):
+        if order == SOURCE_INTERFACE and alike and (code or step is not arranging):
             order = None  # a permutation stands in code where the source has it; a later step finds the best places
         order = order if tuned else None
-        module = _run_step(
-            subject,
-            _Step(step, prepared, opset, extents, order, writer.folder, is_left_later(steps, place), tuned),
-            module,
-        )
+        fixed = is_left_later(steps, place)
+        module = _run_step(subject, _Step(step, prepared, opset, asked, order, code, fixed, tuned), module)
     assert prepared is not None and module is not None
-    left = count_bytes([graph, *graph.subgraphs()])
-    report = replace(
-        _report(subject, prepared, before, module, f"{interface}", steps[-1], writer.folder),
-        opset_reason=reason or held,
-        constants={name: (given[name], left[name]) for name in sorted(given | left)},
-    )
-    dialect = prepared.rules.target
-    stays = prepared.rules.source is dialect and len({read_pair(step.rules[0]) for step in steps}) == 1
+    return _Outcome(prepared, module, given, held)
+
+
+def _make_output(
+    subject: Subject, steps: Sequence[Options], outcome: _Outcome, report: Report, is_real: bool
+) -> writers.Output:
+    """The graph as it is to be written: under which names, in which opset, with which metadata."""
+    rules, module, dialect = outcome.prepared.rules, outcome.module, outcome.prepared.rules.target
+    stays = rules.source is dialect and len({read_pair(step.rules[0]) for step in steps}) == 1
     kept = subject.model if stays else None
-    numbers = {NUMBERS: REAL} if settled.float else {}
-    metadata = {
-        **_list_layouts(report),
-        **numbers,
-        **describe_state(module.state),
-        **signatures.describe_names(subject.renamed),
-    }
-    added = [name for name in module.state.values() if name not in subject.outputs]
-    names = [name for name in (*subject.outputs, *added) if name not in module.kept]
+    numbers = {NUMBERS: REAL} if is_real else {}
     if kept:  # the file's own metadata stays
         metadata = {**numbers, **(_list_layouts(report) if report.layouts else {})}
-    output = writers.Output(graph, names, dialect, prepared.opset, metadata, kept)
-    read = None if isinstance(source, bytes) else Path(source).absolute()
-    return Conversion(writer.encode(output), report, graph, steps[-1], read)
+    else:
+        state, names = describe_state(module.state), signatures.describe_names(subject.renamed)
+        metadata = {**_list_layouts(report), **numbers, **state, **names}
+    added = [name for name in module.state.values() if name not in subject.outputs]
+    written = [name for name in (*subject.outputs, *added) if name not in module.kept]
+    return writers.Output(subject.graph, written, dialect, outcome.prepared.opset, metadata, kept)
 
 
 def _run_step(subject: Subject, step: _Step, last: Module | None) -> Module:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..engine.base.errors import Refusal, format_count
 from ..engine.base.startup import dataclass, field
 from ..engine.dialects.operators import Dialect
-from ..engine.passes.layout import SOURCE
+from ..engine.passes.layout import SOURCE_ORDER
 from ..engine.rewrite.traversal import walk_nodes
 from .options import PORTABLE
 
@@ -40,7 +40,7 @@ class Report:
     moved: int | None
     opset: int | None
     rules: Mapping[str, int]
-    layout: str = SOURCE
+    layout: str = SOURCE_ORDER
     layouts: Mapping[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     signature: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir as ir
@@ -50,8 +51,8 @@ def draw_options(
     `named` holds what the test names, and takes in what the pattern's variables stand for; the node has these
     `operands`. An option that is left out has its default.
     """
-    found: dict[str, Any] = {}
-    widened = False
+    drawing = _Drawing(choices, subject, spec, operands, named)
+    found = drawing.found
     patterns = {option.name: option for option in pattern.options}
     lacking = _choose_absent(choices, subject, spec, patterns, named)
     counts = spec.facts.fuzz.counts
@@ -62,46 +63,68 @@ def draw_options(
             continue
         variable = wanted.variable if wanted is not None else None
         if name in named or variable in named:
-            found[name] = named[name if name in named else str(variable)]
-            types = [one for one in subject.landmarks.types if one in _WIDE] if choices.free else []
-            if (
-                name == spec.facts.names_type
-                and option.type not in subject.reads.enums
-                and types
-                and choices.draw_chance(_NAMED)
-            ):
-                found[name] = int(DTYPES[choices.pick(types)])
-                named |= dict.fromkeys({name, str(variable or name)} & named.keys(), found[name])
-                widened = True
-            wants = None if choices.turn is None else name in lacking
-            if _may_lack(option, subject, spec) and choices.draw_chance(_LEFT_OUT, wants):
-                del found[name]
-                widened = True
-                named |= dict.fromkeys({name, str(variable or name)} & named.keys(), option.default)
+            drawing.take_named(name, option, variable, None if choices.turn is None else name in lacking)
         elif wanted is not None and variable is None:
             found[name] = convert_to_python(evaluate(wanted.value, Frame(named)))
         elif counts.get(name) in {operand.name for operand in spec.operands}:
             found[name] = len(operands)
         else:
-            read = variable not in (None, "_")
-            if variable == "_" and option.required and spec.role == _CONVERT:
-                found[name] = choices.pick(_TYPES)
-                continue
-            stays = name in spec.facts.fuzz.stays
-            others = [] if stays else _list_others(option, subject)
-            word = option.type in subject.reads.enums and not read
-            often = _OTHER if read else _UNMENTIONED_WORD if word else _UNMENTIONED
-            counting = spec.table is not None and option.type == "int32" and option.default == 0
-            if counting and read and not stays and not others:
-                others, often = list(_COUNTING), _UNMENTIONED  # masks, axes
-            if not others and read and not stays and choices.free and not stands_in:
-                others, often = _list_beside(choices, option, spec, subject, operands), _NAMED_OTHER
-            if others and choices.draw_chance(often):
-                found[name] = choices.pick(others)
-                widened = True
+            drawing.draw_unnamed(name, option, variable, stands_in)
         if variable not in (None, "_") and name in found:
             named[str(variable)] = found[name]
-    return {name: value for name, value in found.items() if value is not None}, widened
+    return {name: value for name, value in found.items() if value is not None}, drawing.widened
+
+
+@dataclass(slots=True)
+class _Drawing:
+    """The options of a node as far as they are `found`, and whether one is `widened`: drawn beyond what is named."""
+
+    choices: Choices
+    subject: Subject
+    spec: OperatorSpec
+    operands: Sequence[Value | None]
+    named: dict[str, Any]
+    found: dict[str, Any] = field(default_factory=dict)
+    widened: bool = False
+
+    def take_named(self, name: str, option: Option, variable: str | None, is_left_out: bool | None) -> None:
+        """Give an option what is named for it, or at times another type, or nothing, as is wished in some turns."""
+        choices, subject, named = self.choices, self.subject, self.named
+        self.found[name] = named[name if name in named else str(variable)]
+        types = [one for one in subject.landmarks.types if one in _WIDE] if choices.free else []
+        if (
+            name == self.spec.facts.names_type
+            and option.type not in subject.reads.enums
+            and types
+            and choices.draw_chance(_NAMED)
+        ):
+            self.found[name] = int(DTYPES[choices.pick(types)])
+            named |= dict.fromkeys({name, str(variable or name)} & named.keys(), self.found[name])
+            self.widened = True
+        if _may_lack(option, subject, self.spec) and choices.draw_chance(_LEFT_OUT, is_left_out):
+            del self.found[name]
+            self.widened = True
+            named |= dict.fromkeys({name, str(variable or name)} & named.keys(), option.default)
+
+    def draw_unnamed(self, name: str, option: Option, variable: str | None, stands_in: bool) -> None:
+        """Give an option that nothing is named for another value than its default, more often where rules read it."""
+        choices, subject, spec = self.choices, self.subject, self.spec
+        if variable == "_" and option.required and spec.role == _CONVERT:
+            self.found[name] = choices.pick(_TYPES)
+            return
+        read = variable not in (None, "_")
+        stays = name in spec.facts.fuzz.stays
+        others = [] if stays else _list_others(option, subject)
+        word = option.type in subject.reads.enums and not read
+        often = _OTHER if read else _UNMENTIONED_WORD if word else _UNMENTIONED
+        counting = spec.table is not None and option.type == "int32" and option.default == 0
+        if counting and read and not stays and not others:
+            others, often = list(_COUNTING), _UNMENTIONED  # masks, axes
+        if not others and read and not stays and choices.free and not stands_in:
+            others, often = _list_beside(choices, option, spec, subject, self.operands), _NAMED_OTHER
+        if others and choices.draw_chance(often):
+            self.found[name] = choices.pick(others)
+            self.widened = True
 
 
 def _may_lack(option: Option, subject: Subject, spec: OperatorSpec) -> bool:

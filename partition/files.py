@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -95,6 +96,10 @@ def _make_manifest(
 ) -> dict[str, Any]:
     """What is told of a divided model: its interface, its steps, and the bodies that were divided."""
     graph, plan = model.graph, plans[model.graph]
+    users: dict[ir.Graph, list[ir.Node]] = {each: [] for each in plans}
+    for node in itertools.chain.from_iterable(plans):
+        for body in list_bodies(node, files.dialect, model):
+            users.setdefault(body, []).append(node)
     return {
         **about,
         "inputs": [_describe_value(value) for value in graph.inputs if value.const_value is None],
@@ -103,7 +108,9 @@ def _make_manifest(
         "bytes_moved": plan.moved,
         "host_model": f"{HOST}{files.suffix}",
         "steps": [_describe(piece, files, plan) for piece in pieces[graph]],
-        "bodies": [_describe_body(each, files, plans, pieces[each], model) for each in plans if each is not graph],
+        "bodies": [
+            _describe_body(each, users[each], files, plans[each], pieces[each]) for each in plans if each is not graph
+        ],
     }
 
 
@@ -138,13 +145,9 @@ def _list_former(folder: Path) -> set[str]:
 
 
 def _describe_body(
-    graph: ir.Graph, files: ModelFiles, plans: Mapping[ir.Graph, Plan], pieces: Sequence[Piece], model: ir.Model
+    graph: ir.Graph, users: Sequence[ir.Node], files: ModelFiles, plan: Plan, pieces: Sequence[Piece]
 ) -> dict[str, Any]:
     """A body that was divided: the nodes that have it, its parts, and why its other nodes are on the host."""
-    users = [
-        node for each in plans for node in each if any(one is graph for one in list_bodies(node, files.dialect, model))
-    ]
-    plan = plans[graph]
     return {
         "graph": graph.name,
         "nodes": [_name_node(node) for node in users],

@@ -59,7 +59,7 @@ class Partition:
         """The files that `save` writes into a folder, and those of an earlier partition there, which give way."""
         return list_files(Path(folder), self.files, self.plans)
 
-    def save(self, folder: str | os.PathLike[str], functions: bool = False) -> dict[str, Any]:
+    def save(self, folder: str | os.PathLike[str], *, functions: bool = False) -> dict[str, Any]:
         """Write one file for each step, the host's model and the manifest; the manifest.
 
         Where the target has rules of its own each part is rewritten by them, with a layout pass of its own. With

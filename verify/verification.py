@@ -77,6 +77,7 @@ class Verification:
 def compare_models(
     source: Given,
     target: Given,
+    *,
     seed: int = 0,
     samples: int = 1,
     inputs: Sequence[Sequence[Array]] | None = None,

@@ -242,6 +242,9 @@ def _weigh(
     most = (len(chosen) - 1) * body - _CLASS
     if len(chosen) < 2 or most < enough or (most + _BEGUN) * factor <= least:
         return None
+    results = _list_results(steps, last, chosen, length)  # first, as it is soon known where there are too many
+    if not 1 <= len(results) <= _OUTPUTS:
+        return None
     read = [list_inputs(steps[start : start + length]) for start in chosen]
     if not 1 <= len(read[0]) <= _INPUTS or any(len(one) != len(read[0]) for one in read):
         return None
@@ -249,17 +252,6 @@ def _weigh(
         find_sizes(steps[start : start + length], inputs) for start, inputs in zip(chosen, read, strict=True)
     )
     if first is None or any(one != first for one in others):
-        return None
-    results = sorted(
-        {
-            (place, result)
-            for start in chosen
-            for place, step in enumerate(steps[start : start + length])
-            for result, value in enumerate(step.writes)
-            if last.get(value, -1) >= start + length
-        }
-    )
-    if not 1 <= len(results) <= _OUTPUTS:
         return None
     shared = sum(len(set(values)) == 1 for values in zip(*read, strict=True))
     own = max(len(read[0]) - shared - 1, 0)
@@ -279,7 +271,22 @@ def _weigh(
         if without is not None:
             return without
     saving *= factor
-    return None if saving < enough else _Candidate(length, tuple(chosen), tuple(results), saving)
+    return None if saving < enough else _Candidate(length, tuple(chosen), tuple(sorted(results)), saving)
+
+
+def _list_results(
+    steps: Sequence[Step], last: Mapping[ir.Value, int], chosen: Sequence[int], length: int
+) -> set[tuple[int, int]]:
+    """What is read behind the run at any start: a step of it and the result; not all once they are too many."""
+    found: set[tuple[int, int]] = set()
+    for start in chosen:
+        for place in range(length):
+            for result, value in enumerate(steps[start + place].writes):
+                if last.get(value, -1) >= start + length:
+                    found.add((place, result))
+            if len(found) > _OUTPUTS:
+                return found
+    return found
 
 
 def _compute_price(arguments: int, instances: int) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -41,6 +42,7 @@ class Method:
     _numbers: dict[ir.Value, int] = field(default_factory=dict)
     _known: dict[ir.Value, ast.expr] = field(default_factory=dict)
     _waiting: dict[ir.Value, Statement] = field(default_factory=dict)
+    _used: list[ir.Value] = field(default_factory=list)
     _statements: list[Statement] = field(default_factory=list)
 
     def write(self, method: str, tensor: str) -> list[str]:
@@ -80,7 +82,7 @@ class Method:
         for value in body.outputs:
             if is_truth(value):
                 self._known[value] = make_literal(read_truth(value))
-        result = self._write_expression(lambda: ast.Tuple([self._known[value] for value in body.outputs]))
+        result = self._write_expression(lambda: ast.Tuple([self._read(value) for value in body.outputs]))
         assert isinstance(result, ast.Tuple)
         statements, self._statements = self._statements, outer
         return Suite(statements, result.elts)
@@ -269,7 +271,7 @@ class Method:
 
     def _make_call(self, called: ast.expr, first: Step) -> ast.Call:
         names = self.block_inputs[first.block] if self.python.named_numbers and first.block is not None else ()
-        return make_call(called, list(first.inputs), self._known, names)
+        return make_call(called, list(first.inputs), [self._read(value) for value in first.inputs], names)
 
     def _settle(self, value: ir.Value) -> None:
         """Let a value have a name of its own, which waits to stand in an expression."""
@@ -278,27 +280,36 @@ class Method:
             self._known[value] = self._make_name(value)
             self._statements.append(statement)
 
-    def _write_expression(self, make: object) -> ast.expr:
+    def _write_expression(self, make: Callable[[], ast.expr]) -> ast.expr:
         """An expression; what makes its line too long is assigned before it."""
-        assert callable(make)
-        used: list[ir.Value] = []
-        known, self._known = self._known, _Noted(self._known, used)
-        try:
-            made: ast.expr = make()
-            while self._measure(made) > _LINE:
-                waiting = [value for value in used if value in self._waiting]
-                if not waiting:
-                    break
-                longest = max(waiting, key=lambda value: len(write_expression(known[value])))
-                self._settle(longest)
-                known[longest] = self._known[longest]
-                made = make()
-        finally:
-            known.update(dict(self._known))
-            self._known = known
+        self._used = []
+        made = make()
+        used = dict.fromkeys(self._used)
+        if self._measure(made) > _LINE:
+            made = self._shorten(made, make, [value for value in used if value in self._waiting])
         for value in used:
             self._waiting.pop(value, None)
         return made
+
+    def _shorten(self, made: ast.expr, make: Callable[[], ast.expr], waiting: Sequence[ir.Value]) -> ast.expr:
+        """An expression made anew, the longest of what waits to stand in it having names, until it is short enough."""
+        longest = sorted(waiting, key=lambda value: len(write_expression(self._known[value])), reverse=True)
+        queue, length = deque(longest), self._measure(made)
+        while queue and length > _LINE:
+            occurrences = Counter(map(id, ast.walk(made)))
+            while queue and length > _LINE:  # an expression of thousands is not made anew for each of them
+                value = queue.popleft()
+                written = self._known[value]
+                length -= max(occurrences[id(written)], 1) * (self._measure(written) + 2)  # at most, in brackets
+                self._settle(value)
+            made = make()
+            length = self._measure(made)
+        return made
+
+    def _read(self, value: ir.Value) -> ast.expr:
+        """The expression of a value, noted as part of what is made of it."""
+        self._used.append(value)
+        return self._known[value]
 
     def _measure(self, node: ast.expr) -> int:
         """The letters of an expression, with names that are known to be long as they will be."""
@@ -350,7 +361,7 @@ class Method:
         counts = value in self._counters and step.spec is not None and name in step.spec.facts.python.numbers
         if counts and (any(one not in self._counters for one in step.reads) or is_read_as_number(self.body, step)):
             return self._make_name(value)
-        return self._known[value]
+        return self._read(value)
 
     def _write_tensor(self, place: int, slot: Slot) -> ast.expr:
         if (place, slot) not in self.body.tensors:
@@ -363,18 +374,6 @@ class Method:
         steps = [self.body.steps[place]] if block is None else [one[place] for one in block.instances]
         texts = {write_shape(step.writes[result]) for step in steps}
         return texts.pop() if len(texts) == 1 else ""
-
-
-class _Noted(dict[ir.Value, ast.expr]):
-    """Expressions of values, with a list of those that were asked for."""
-
-    def __init__(self, known: Mapping[ir.Value, ast.expr], used: list[ir.Value]) -> None:
-        super().__init__(known)
-        self._used = used
-
-    def __getitem__(self, value: ir.Value) -> ast.expr:
-        self._used.append(value)
-        return super().__getitem__(value)
 
 
 def write_kind(tensor: str, count: int) -> str:

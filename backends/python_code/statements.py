@@ -61,12 +61,9 @@ def is_number(value: ir.Value) -> bool:
     return value.meta.get(PLAIN) is True
 
 
-def make_call(
-    called: ast.expr, values: Sequence[ir.Value], known: Mapping[ir.Value, ast.expr], names: Sequence[str]
-) -> ast.Call:
-    """A call of a layer; from the first number on its arguments are given by `names`, where there are some."""
+def make_call(called: ast.expr, values: Sequence[ir.Value], given: list[ast.expr], names: Sequence[str]) -> ast.Call:
+    """A call of a layer with what is `given` for its values; from the first number on by `names`, if there are any."""
     start = next((at for at, value in enumerate(values) if names and is_number(value)), len(values))
-    given = [known[value] for value in values]
     pairs = zip(names[start:], given[start:], strict=False)
     return ast.Call(called, given[:start], [ast.keyword(name, one) for name, one in pairs])
 

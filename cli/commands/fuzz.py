@@ -15,8 +15,9 @@ import click
 
 from ...conversion.options import TARGET, Options
 from ...conversion.routes import find_route
-from ...engine.base.atomic_write import DestinationError, open_replacement
-from ...engine.base.errors import format_count
+from ...engine.base.atomic_write import open_replacement
+from ...engine.base.errors import DestinationError, format_count
+from ...engine.base.startup import dataclass
 from ...engine.packs.headers import find_pair, read_pair
 from ...fuzz.profiles import PROFILES
 from .. import completion, flags
@@ -28,16 +29,17 @@ if TYPE_CHECKING:
 
     from ...fuzz.runner import Tally
     from ...fuzz.selection import Plan
+    from ...fuzz.turns import Budget
 
 #: where in the folder of failures Hypothesis keeps examples
-KEPT = "examples"
-#: rules of which the interpreter took less than this share of the draws are show_tally of
+_EXAMPLES = "examples"
+#: rules of which the interpreter took less than this share of the draws are told of
 _LOW = 0.2
 #: the parameters that say what is drawn, and what becomes of it
 _DRAWN = (
     "operators", "names", "profile", "examples", "seconds", "seed", "jobs", "recorded", "only_odd", "first", "out",
 )  # fmt: skip
-#: so many of what changed are show_tally by name
+#: so many of what changed are named
 _NAMED = 20
 
 
@@ -131,55 +133,91 @@ def command(
     if replay is not None:
         flags.refuse_idle(_DRAWN, "is about models that are drawn, and --replay names one that is there")
         sys.exit(0 if _replay(replay, options.stacked, as_json) else 1)
-    from ...fuzz.schedule import Budget, Interrupted, fuzz
     from ...fuzz.selection import make_plans
-    from ..json_documents import make_diagnostic, show
+    from ...fuzz.turns import Budget
 
     started = time.monotonic()
     plans = make_plans(options, operators, names, only_odd, recorded)
-    plan = plans[0]
     for one in plans:
         _report_changed(one)
-    spent = time.monotonic() - started
-    budget = Budget(examples, max(seconds - spent, seconds / 2), jobs or os.cpu_count() or 1, seed, first, out / KEPT)
-    found: list[tuple[Plan, Tally]] = []
-    failed: list[tuple[Plan, Tally]] = []
-    interrupted = False
-    with _show_progress(sum(len(one.chosen) for one in plans) * examples, seconds * len(plans), started) as show_tally:
-        for one in plans:
-            reach = one.whole and one.own
-            try:
-                tallies = fuzz(
-                    one.stacks, one.chosen, one.whole, budget, show_tally, one.before, recorded, reach, only_odd
-                )
-            except Interrupted as interruption:
-                tallies, interrupted = interruption.tallies, True
-            found += [(one, tally) for tally in tallies.values()]
-            failed = [(one, tally) for one, tally in found if tally.explain_problem()]
-            if failed or interrupted:
-                break
-    taken, gone = time.monotonic() - started, plan.gone
-    _report([tally for _, tally in found], taken, as_json)
-    for one, tally in failed:
+    left = max(seconds - (time.monotonic() - started), seconds / 2)
+    budget = Budget(examples, left, jobs or os.cpu_count() or 1, seed, first, out / _EXAMPLES)
+    total = sum(len(one.chosen) for one in plans) * examples
+    with _show_progress(total, seconds * len(plans), started) as show_tally:
+        run = _try_plans(plans, budget, recorded, only_odd, show_tally)
+    sys.exit(0 if _finish(run, plans[0], time.monotonic() - started, out, seed, recorded, as_json) else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What came of the rules of some plans, and whether the user interrupted it."""
+
+    found: list[tuple[Plan, Tally]]
+    interrupted: bool = False
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """One for each rule."""
+        return [tally for _, tally in self.found]
+
+    @property
+    def failed(self) -> list[tuple[Plan, Tally]]:
+        """Those of rules that something is wrong with."""
+        return [(plan, tally) for plan, tally in self.found if tally.explain_problem()]
+
+
+def _try_plans(
+    plans: Sequence[Plan], budget: Budget, recorded: bool, only_odd: bool, report: Callable[[Tally], None]
+) -> _Run:
+    """Try what is planned, up to the first plan of which a rule fails."""
+    from ...fuzz.schedule import Interrupted, fuzz
+    from ...fuzz.turns import Wanted
+
+    run = _Run([])
+    for one in plans:
+        wanted = Wanted(one.chosen, one.whole, one.before, recorded, reach=one.whole and one.own, only_odd=only_odd)
+        try:
+            tallies = fuzz(one.stacks, wanted, budget, report)
+        except Interrupted as interruption:
+            return _Run([*run.found, *((one, tally) for tally in interruption.tallies.values())], interrupted=True)
+        run = _Run([*run.found, *((one, tally) for tally in tallies.values())])
+        if run.failed:
+            break
+    return run
+
+
+def _finish(run: _Run, plan: Plan, seconds: float, out: Path, seed: int, recorded: bool, as_json: bool) -> bool:
+    """Report a run of so many seconds, save its failures and record what is to be recorded; whether all is well.
+
+    Raises KeyboardInterrupt, or Told where a document was printed, for one that the user interrupted.
+    """
+    from ..json_documents import make_diagnostic, show
+
+    _report(run.tallies, seconds, as_json)
+    for one, tally in run.failed:
         _report_failure(tally, out, one, ("--seed", f"{seed}"))
-    problems = [_diagnose(tally) for _, tally in failed]
-    if gone:
-        print_error(
-            f"recorded, but there is no such rule or category any more: {', '.join(gone)} (`--record` forgets it)"
-        )
-    if interrupted:
-        said = f"{format_count(sum(tally.tried for _, tally in found), 'case')} tried"
+    problems = [_diagnose(tally) for _, tally in run.failed]
+    if plan.gone:
+        names = ", ".join(plan.gone)
+        print_error(f"recorded, but there is no such rule or category any more: {names} (`--record` forgets it)")
+
+    def show_document(ok: bool) -> None:
+        if as_json:
+            entries = [_make_entry(tally) for tally in run.tallies]
+            show("fuzz", ok, entries, problems, seconds=round(seconds, 3), gone=plan.gone)
+
+    if run.interrupted:
+        said = f"{format_count(sum(tally.tried for tally in run.tallies), 'case')} tried"
         if not as_json:
             raise KeyboardInterrupt(said)
         problems.append(make_diagnostic(format_interruption(said), INTERRUPTED))
-        show("fuzz", False, [_make_entry(tally) for _, tally in found], problems, seconds=round(taken, 3), gone=gone)
+        show_document(False)
         raise Told(said)
     if recorded:
-        _record_outcomes(plan, [tally for _, tally in found])
-    ok = not (failed or gone)
-    if as_json:
-        show("fuzz", ok, [_make_entry(tally) for _, tally in found], problems, seconds=round(taken, 3), gone=gone)
-    sys.exit(0 if ok else 1)
+        _record_outcomes(plan, run.tallies)
+    ok = not (run.failed or plan.gone)
+    show_document(ok)
+    return ok
 
 
 def _choose_rules(rules: tuple[str, ...], target: str | None) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ def command(
     place = folder if folder is not None else Path(f"{model.stem}.parts")
     files = [("-d", path) for path in found.list_files(place)]
     check_files([*files, *([("--report", page)] if page is not None else [])], [model])
-    manifest = found.save(place, functions)
+    manifest = found.save(place, functions=functions)
     if page is not None:
         from ...engine.base.atomic_write import open_replacement
         from ...page import render_partition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import stat
 import sys
 import zipfile
@@ -77,12 +78,15 @@ def command(
     try:
         with Interpreter() as interpreter:
             feeds = None if path is None else read_inputs(path, find_worker(source, interpreter), source)
-            verification = compare_models(source, target, seed, samples, feeds, interpreter)
+            run = functools.partial(
+                compare_models, source, target, seed=seed, samples=samples, inputs=feeds, interpreter=interpreter
+            )
+            verification = run()
             steps = _compare_layers(source, target, interpreter, seed, feeds) if per_layer else []
             # Whether it is that alone by which outputs differ is not said in JSON, and not looked for.
             saturated = per_layer and not as_json and verification.saturation != ""
             if saturated:
-                saturated = compare_models(source, target, seed, samples, feeds, interpreter, precise=True).passed
+                saturated = run(precise=True).passed
     except VerificationError as error:
         raise VerificationError(f"{source} and {target}: {error}") from error
     if as_json:

@@ -11,12 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import CallError, RewriteError
+from .errors import CallError, DestinationError
 from .regular_files import read_bytes
-
-
-class DestinationError(RewriteError):
-    """A file that cannot be written: names it and what the system says."""
 
 
 def read_mode(path: str | os.PathLike[str]) -> int:

@@ -17,7 +17,7 @@ NUMBERS = "numbers"
 #: constants of as many bytes are computed when they are written, so that one at a time is in memory
 _LATER = 1 << 16
 #: the key under which a constant says that it is to stay as it is stored
-KEPT = "kept"
+AS_STORED = "kept"
 #: the key under which a constant holds the name of the weight that it is in the source
 WEIGHT = "weight"
 #: the same where it is one that takes no gradient; a graph lists under it the tensors of all such weights
@@ -50,7 +50,7 @@ def keep_stored(graph: ir.Graph, dtype: ir.DataType) -> None:
     """Mark the constants of an element type to stay as stored and be converted at run time."""
     for value in graph.initializers.values():
         if value.dtype == dtype:
-            value.meta[KEPT] = True
+            value.meta[AS_STORED] = True
 
 
 def keep_trained(graph: ir.Graph) -> None:

@@ -97,6 +97,10 @@ class ModelError(RewriteError):
     """A model file that cannot be read: names the file and what is wrong with it."""
 
 
+class DestinationError(RewriteError):
+    """A file that cannot be written: names it and what the system says."""
+
+
 class VerificationError(RewriteError):
     """A verification that could not be carried out: a missing package, or a runtime that refused the model."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 #: names the folder; by default `nnrewrite` in the user's folder for caches
 FOLDER = "NNREWRITE_CACHE"
 #: how many bytes are kept, of what was used last: some sixty packs as they are laid over each other
-KEPT = 128 << 20
+MOST_BYTES = 128 << 20
 
 _CHECK = hashlib.sha256().digest_size
 
@@ -61,7 +61,7 @@ def _find_entry(key: str) -> Path:
 
 def _evict(home: Path) -> None:
     states = [(entry.stat(), entry) for entry in home.glob("*.pack")]
-    left = KEPT
+    left = MOST_BYTES
     for state, entry in sorted(states, key=lambda one: one[0].st_mtime, reverse=True):
         left -= state.st_size
         if left < 0:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from .constants import CALLED, KEPT, NUMBERS, TRAINED, Elements, find_trained, permute_elements
+from .constants import AS_STORED, CALLED, NUMBERS, TRAINED, Elements, find_trained, permute_elements
 
 #: small constants of equal type, shape and bytes are shared
 _SHARED = 256
@@ -131,7 +131,7 @@ class Scope:
 
 def permute_constant(value: ir.Value, perm: Sequence[int], scope: Scope) -> ir.Value | None:
     """A constant with its axes permuted; None for a value that is none, or that stays as it is stored."""
-    elements = None if KEPT in value.meta else permute_elements(value, perm)
+    elements = None if AS_STORED in value.meta else permute_elements(value, perm)
     return None if elements is None else scope.make_computed_constant(elements, value.name or "constant", [value])
 
 

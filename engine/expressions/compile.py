@@ -24,7 +24,9 @@ OPSET = "opset"
 #: `trait(op, name)`, whose second argument is a word and not a variable
 TRAIT = "trait"
 
+#: the code of expressions by their ids, and of how many it is kept: some of the packs of many conversions
 _compiled: dict[int, tuple[tree.Expression, Code]] = {}
+_MOST = 1 << 16
 
 #: how many results of one call of a definition are kept, for the next node with the same options and extents
 _KEPT = 1024
@@ -34,6 +36,8 @@ def evaluate(expression: tree.Expression, frame: Frame) -> Any:
     """The value of an expression; raises Located when it has none."""
     found = _compiled.get(id(expression))
     if found is None:
+        if len(_compiled) >= _MOST:
+            _compiled.clear()  # whoever goes through many packs, as fuzzing does, uses few of them again
         # The expression is kept beside its code, so that its id stays its own.
         found = _compiled[id(expression)] = (expression, _compile(expression))
     return found[1](frame)

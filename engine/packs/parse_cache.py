@@ -20,7 +20,7 @@ from ..syntax.tree_traversal import walk
 from .serialization import freeze, thaw
 
 #: how many files are kept, the ones used last
-KEPT = 512
+MOST_ENTRIES = 512
 #: stands between a file and what a fragment of it calls
 MARK = ":"
 
@@ -129,7 +129,7 @@ class Parses:
         known = {**self._frozen, **_fetch(self._key)}  # others may have kept some meanwhile
         others = {digest: frozen for digest, frozen in known.items() if digest not in self._found}
         used = {digest: self._frozen[digest] for digest in self._found}
-        file_cache.keep(self._key, freeze(dict([*others.items(), *used.items()][-KEPT:])))
+        file_cache.keep(self._key, freeze(dict([*others.items(), *used.items()][-MOST_ENTRIES:])))
 
 
 def _fetch(key: str) -> dict[str, bytes]:

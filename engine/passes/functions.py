@@ -5,7 +5,7 @@ Many operators of ONNX are functions: the schema has their body, in operators th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import onnx
@@ -242,8 +242,8 @@ def _resolve(body: onnx.FunctionProto, node: ir.Node, found: onnx.defs.OpSchema)
     return copy
 
 
-def _resolve_nodes(nodes: object, given: dict[str, onnx.AttributeProto]) -> None:
-    for made in nodes:  # type: ignore[attr-defined]
+def _resolve_nodes(nodes: Iterable[onnx.NodeProto], given: dict[str, onnx.AttributeProto]) -> None:
+    for made in nodes:
         kept = []
         for attribute in made.attribute:
             if attribute.ref_attr_name:
@@ -275,8 +275,8 @@ def _deserialize(body: onnx.FunctionProto, node: ir.Node, module: Module) -> ir.
     return serde.deserialize_graph(graph)
 
 
-def _leave_out(nodes: object, absent: set[str]) -> None:
-    for made in nodes:  # type: ignore[attr-defined]
+def _leave_out(nodes: Iterable[onnx.NodeProto], absent: set[str]) -> None:
+    for made in nodes:
         names = ["" if name in absent else name for name in made.input]
         del made.input[:]
         made.input.extend(names)

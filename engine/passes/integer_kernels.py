@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -148,23 +148,12 @@ class _Kernels(CodedGraph):
             Quantization(np.array([fixed[0]], np.float32), np.array([fixed[1]], np.int64)) if fixed else one
             for one in wanted
         ]
-        found: dict[int, ir.Value] = {}
-        grids: dict[int, Quantization] = {}
-        for position in [p for p in data if p not in sums]:
-            value = node.inputs[position]
-            form = find_producer(value)
-            known, codes = (None, None) if form is None else self._read(form, spec.facts.rounding is None)
-            if known is None and value is not None and position in weights and dtype != ir.DataType.UINT8:
-                known, codes = self._encode_weights(value, weights[position])
-            if known is None and value is not None:
-                known, codes = self._encode(value, wanted[0] if one_grid else None, dtype)
-            if known is None or codes is None or codes.dtype is None:
-                return None
-            if not _can_fit(known, codes.dtype, dtype, position in weights, weights.get(position)):
-                return None
-            if not is_allowed(spec, position, codes.dtype):
-                return None
-            found[position], grids[position] = codes, known
+        operands = self._find_operands(
+            node, spec, [p for p in data if p not in sums], weights, dtype, wanted[0] if one_grid else None
+        )
+        if operands is None:
+            return None
+        found, grids = operands
         if fixed and not all(_can_stand_for(own[0], one, dtype, spec.facts.unbounded) for one in wanted):
             return None
         if not grids or not _are_steps_in_range(own, grids.values(), spec.facts.step_ratio.get(named)):
@@ -187,6 +176,39 @@ class _Kernels(CodedGraph):
                 return None
             found[position] = known_sums
         return _Plan(found, tuple(zip(own, wanted, strict=True)))
+
+    def _find_operands(
+        self,
+        node: ir.Node,
+        spec: OperatorSpec,
+        positions: Sequence[int],
+        weights: Mapping[int, int],
+        dtype: ir.DataType,
+        grid: Quantization | None,
+    ) -> tuple[dict[int, ir.Value], dict[int, Quantization]] | None:
+        """The codes of some operands and what they stand for, by the places; None where one cannot be had as codes.
+
+        `weights` are the axes of those that have a scale for each channel. Constants are on the `grid`, if there is one
+        for all.
+        """
+        found: dict[int, ir.Value] = {}
+        grids: dict[int, Quantization] = {}
+        for position in positions:
+            value = node.inputs[position]
+            form = find_producer(value)
+            known, codes = (None, None) if form is None else self._read(form, spec.facts.rounding is None)
+            if known is None and value is not None and position in weights and dtype != ir.DataType.UINT8:
+                known, codes = self._encode_weights(value, weights[position])
+            if known is None and value is not None:
+                known, codes = self._encode(value, grid, dtype)
+            if known is None or codes is None or codes.dtype is None:
+                return None
+            if not _can_fit(known, codes.dtype, dtype, position in weights, weights.get(position)):
+                return None
+            if not is_allowed(spec, position, codes.dtype):
+                return None
+            found[position], grids[position] = codes, known
+        return found, grids
 
     def _plan_average(self, node: ir.Node, position: int, wanted: Quantization) -> _Plan | None:
         """Plan to average codes as such: where the grids of operand and result differ by less than half a code."""

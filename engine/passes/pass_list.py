@@ -27,7 +27,7 @@ from .infer_again import InferAgain
 from .integer_kernels import IntegerKernels
 from .keep_state import HoldState, KeepState
 from .layout import Interface, PlaceTransposes
-from .layout.interface import KEPT
+from .layout.interface import SOURCE_INTERFACE
 from .module_paths import ModulePaths
 from .newest_forms import NewestForms
 from .own_nodes import OwnNodes
@@ -155,7 +155,7 @@ def list_names(rules: RuleSet) -> list[str]:
     """The names of all passes that a conversion by some rules may have, each once."""
     all_on = PassOptions(
         extents=RequestedShapes(batch=1),
-        layout=KEPT,
+        layout=SOURCE_INTERFACE,
         state=True,
         float_interface=True,
         keep_float16=True,

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ..base.budget import Budget
-from ..base.constants import KEPT, NUMBERS, Elements
+from ..base.constants import AS_STORED, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_constant, permute_dequantized
 from ..base.quantization import DEQUANTIZE_BY, is_dropping_grid, note_numbers, read_quantization
@@ -96,8 +96,8 @@ class Builder:
         targets = equation.targets
         lists = {target.name: target for target in targets if target.spread}
         known = {name: found for name in lists if isinstance(found := frame.values.get(name), list)}
-        said = [tree.Name(one.count, one.span) for name, one in lists.items() if one.count and name not in known]
-        more = sum(map(len, known.values())) + sum(evaluate(name, frame) for name in said)
+        said = [frame.values[one.count] for name, one in lists.items() if one.count and name not in known]
+        more = sum(map(len, known.values())) + sum(said)
         for call in iterate_tails(equation.value):
             self._counts[id(call)] = len(targets) - len(lists) + more
         result = evaluate(equation.value, frame)
@@ -324,7 +324,7 @@ class Builder:
         except InferenceError as error:
             raise MalformedError(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
         folded = fold(node, spec, self._opset, inferred)
-        if folded is not None and spec.role == "convert" and inputs[0] is not None and KEPT in inputs[0].meta:
+        if folded is not None and spec.role == "convert" and inputs[0] is not None and AS_STORED in inputs[0].meta:
             node.outputs[0].meta[NUMBERS] = lambda: folded[0]
         elif folded is not None:
             return self._put_constants(node, folded)

@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ..base.constants import KEPT, TRAINED, Elements
+from ..base.constants import AS_STORED, TRAINED, Elements
 from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.quantization import HYBRID
@@ -56,7 +56,7 @@ class ResultInference:
                     self._known.clear()
                 self._known[key] = results
         elements = [result.elements for result in results]
-        stays = any(value is not None and KEPT in value.meta for value in node.inputs)
+        stays = any(value is not None and AS_STORED in value.meta for value in node.inputs)
         if results and not stays and all(one is not None for one in elements):
             return [one for one in elements if one is not None]
         for output, result in zip(node.outputs, results, strict=True):

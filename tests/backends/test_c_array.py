@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import nnrewrite
@@ -65,19 +66,34 @@ def test_operators_with_a_method_are_those_that_the_target_takes() -> None:
     }
 
 
-def test_values_that_live_together_do_not_overlap() -> None:
-    nodes: list[ir.Node] = []
+def draw_graph(size: int, span: int) -> ir.Graph:
+    """Nodes that each read two of the last `span` values, of up to 200 numbers."""
     random = np.random.default_rng(1)
     values = [ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([3]))]
-    for place in range(40):
-        read = [values[i] for i in random.integers(0, len(values), 2)]
+    for place in range(size):
+        read = [values[-1 - i] for i in random.integers(0, min(span, len(values)), 2)]
         node = ir.Node("", "Op", read, num_outputs=1, name=f"n{place}")
         node.outputs[0].type = ir.TensorType(ir.DataType.FLOAT)
         node.outputs[0].shape = ir.Shape([int(random.integers(1, 200))])
-        nodes.append(node)
         values.append(node.outputs[0])
-    graph = ir.Graph(values[:1], values[-1:], nodes=nodes)
-    plan = plan_memory(graph)
+    nodes = [node for value in values if (node := value.producer()) is not None]
+    return ir.Graph(values[:1], values[-1:], nodes=nodes)
+
+
+def test_time_to_plan_memory_grows_with_the_graph_and_not_with_its_square() -> None:
+    def time_plan(size: int) -> float:
+        graph, started = draw_graph(size, 3), time.process_time()
+        plan_memory(graph)
+        return time.process_time() - started
+
+    time_plan(100)
+    assert time_plan(8000) < 30 * min(time_plan(1000) for _ in range(3))  # the square would be 64
+
+
+def test_values_that_live_together_do_not_overlap() -> None:
+    graph = draw_graph(40, 40)
+    nodes, plan = list(graph), plan_memory(graph)
+    values = [*graph.inputs, *(node.outputs[0] for node in nodes)]
 
     def lives(value: ir.Value) -> set[int]:
         producer = value.producer()

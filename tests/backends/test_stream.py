@@ -16,7 +16,7 @@ import pytest
 from nnrewrite import rewrite
 from nnrewrite.backends import probe, stream, tflite_writer
 from nnrewrite.backends.stream import Encoded
-from nnrewrite.engine.base.atomic_write import DestinationError
+from nnrewrite.engine.base.errors import DestinationError
 from nnrewrite.engine.dialects.operators import Catalogue
 from onnx_ir import serde
 

@@ -25,8 +25,8 @@ from nnrewrite.cli.jobs import Job, plan_jobs
 from nnrewrite.conversion import pipeline
 from nnrewrite.conversion.converted_model import Conversion
 from nnrewrite.conversion.options import Options
-from nnrewrite.engine.base.atomic_write import DestinationError, open_replacement
-from nnrewrite.engine.base.errors import CallError, ModelError
+from nnrewrite.engine.base.atomic_write import open_replacement
+from nnrewrite.engine.base.errors import CallError, DestinationError, ModelError
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.engine.packs import loader
 

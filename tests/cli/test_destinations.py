@@ -20,7 +20,8 @@ import pytest
 from click.testing import CliRunner, Result
 from nnrewrite.cli import pages
 from nnrewrite.cli.dispatch import app
-from nnrewrite.engine.base.atomic_write import DestinationError, open_replacement
+from nnrewrite.engine.base.atomic_write import open_replacement
+from nnrewrite.engine.base.errors import DestinationError
 from nnrewrite.partition import partition
 
 WEIGHTS = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)

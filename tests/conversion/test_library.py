@@ -44,6 +44,14 @@ def test_dir_shows_the_public_names_and_no_others() -> None:
     assert there == "True"
 
 
+def test_what_saving_and_comparing_raise_can_be_caught_by_a_public_name(relu: bytes, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(nnrewrite.DestinationError):
+        nnrewrite.rewrite(relu).save(tmp_path / "file" / "net.onnx")
+    with pytest.raises(nnrewrite.VerificationError):
+        compare_models(relu, b"no model")
+
+
 def test_the_version_is_that_of_the_installed_package() -> None:
     assert nnrewrite.__version__ == importlib.metadata.version("nnrewrite")
 

@@ -47,9 +47,10 @@ from nnrewrite.fuzz.quantization_parameters import StepQuantization
 from nnrewrite.fuzz.random_graphs import NAME
 from nnrewrite.fuzz.rule_sets import RuleSets, list_stacks
 from nnrewrite.fuzz.runner import Tally, examine
-from nnrewrite.fuzz.schedule import Budget, Interrupted, fuzz
+from nnrewrite.fuzz.schedule import Interrupted, fuzz
 from nnrewrite.fuzz.sketch import Case, Step, Value
 from nnrewrite.fuzz.subjects import Subject, list_subjects
+from nnrewrite.fuzz.turns import Budget, Wanted
 from nnrewrite.fuzz.unknown import forget_extents
 from nnrewrite.verify import Interpreter
 
@@ -648,7 +649,7 @@ def test_rules_of_packs_of_ones_own_have_a_turn_whatever_the_time(pack: Path) ->
     (pack / "mine.rules").write_text(rules, encoding="utf-8")
     (stack,) = list_stacks(Options(rules=("tflite2onnx", "mine")))
     chosen = [trial for trial in stack.trials if trial.name in stack.own]
-    tallies = fuzz([stack], chosen, True, Budget(8, 0, 1), lambda tally: None, reach=True)
+    tallies = fuzz([stack], Wanted(chosen, graphs=True, reach=True), Budget(8, 0, 1), lambda tally: None)
     assert len(chosen) == 4
     assert all(tallies[trial.name].tried >= 4 for trial in chosen)
 
@@ -658,7 +659,7 @@ def test_graphs_are_drawn_about_rules_that_an_option_lays_over_others() -> None:
     found_stacks = list_stacks(Options())
     chosen = [trial for stack in found_stacks for trial in stack.trials if trial.name == "quantize_away"]
     assert chosen[0] not in found_stacks[0].trials
-    tallies = fuzz(found_stacks, chosen, True, Budget(8, 20, 1), lambda tally: None, reach=True)
+    tallies = fuzz(found_stacks, Wanted(chosen, graphs=True, reach=True), Budget(8, 20, 1), lambda tally: None)
     assert tallies[NAME].tried > 0
     assert not [tally.explain_problem() for tally in tallies.values() if tally.explain_problem()]
 
@@ -667,11 +668,11 @@ def test_who_interrupts_it_has_what_came_of_it_until_then() -> None:
     stack = list_stacks(Options(rules=("onnx",)))[0]
     chosen = [trial for trial in stack.trials if trial.name == "gru_step"]
 
-    def told(tally: Tally) -> None:
+    def report(tally: Tally) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as interrupted:
-        fuzz([stack], chosen, False, Budget(8, 60, 1), told)
+        fuzz([stack], Wanted(chosen), Budget(8, 60, 1), report)
     assert interrupted.value.tallies["gru_step"].tried == 4
 
 

@@ -12,14 +12,15 @@ from xml.etree import ElementTree
 import numpy as np
 import onnx
 import onnx.parser
+import onnx_ir as ir
 import onnxruntime
 import pytest
 from click.testing import CliRunner
 from nnrewrite.cli.commands.partition import command
 from nnrewrite.conversion.options import Options
-from nnrewrite.engine.base.atomic_write import DestinationError
-from nnrewrite.engine.base.errors import CallError, ModelError, VerificationError
-from nnrewrite.partition import partition, run
+from nnrewrite.engine.base.errors import CallError, DestinationError, ModelError, VerificationError
+from nnrewrite.engine.dialects.operators import Dialect
+from nnrewrite.partition import files, partition, run
 from nnrewrite.verify.inputs import draw
 from nnrewrite.verify.reference import Reference
 from onnx import TensorProto, helper, numpy_helper
@@ -159,6 +160,22 @@ def branches() -> bytes:
     graph = helper.make_graph(nodes, "net", inputs, [output], [WEIGHTS, bias], value_info=[image])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     return bytes(made.SerializeToString())
+
+
+def test_whose_bodies_graphs_are_is_asked_once_for_each_node(
+    pack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[ir.Node] = []
+    known = files.list_bodies
+
+    def list_bodies(node: ir.Node, dialect: Dialect, model: ir.Model) -> list[ir.Graph]:
+        asked.append(node)
+        return known(node, dialect, model)
+
+    monkeypatch.setattr(files, "list_bodies", list_bodies)
+    manifest = partition(branches(), pack).save(tmp_path / "out")
+    assert len(manifest["bodies"]) == 2
+    assert len(asked) == len(set(asked)) > 2
 
 
 @pytest.mark.slow
@@ -405,7 +422,7 @@ def test_each_part_is_in_the_layout_that_its_targets_rules_ask_for(functions: bo
         "  test x: f32[1, 3, 2, 2], w: f32[4, 3, 1, 1]\n}\n"
     )
     (folder / "target.yaml").write_text("partition: {gain: 1000000, part: 10, least: 1}\n")
-    manifest = partition(stacked(), folder).save(tmp_path / "out", functions)
+    manifest = partition(stacked(), folder).save(tmp_path / "out", functions=functions)
     steps = {step["name"]: step for step in manifest["steps"]}
     # One Transpose at each border of a part and none within, of 200 elements each.
     assert [steps[part]["transposes"] for part in ("part_0", "part_1")] == [2, 2]

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from ...base.constants import CONTENT, KEPT, TRAINED, find_fill, find_known_elements, find_number, read_constant
+from ...base.constants import AS_STORED, CONTENT, TRAINED, find_fill, find_known_elements, find_number, read_constant
 from .registry import (
     PAIR,
     SHORT,
@@ -255,7 +255,7 @@ def stored(x: Tensor) -> Tensor:
     found = ir.Value(
         const_value=ir.Tensor(array), shape=ir.Shape(array.shape), type=ir.TensorType(find_data_type(dtype(x)))
     )
-    found.meta[KEPT] = True
+    found.meta[AS_STORED] = True
     return found
 
 

@@ -18,7 +18,17 @@ from ...dialects.operators import Dialect
 from ...rewrite.edits import remove_unused
 from ..base import Module, Visit
 from .axis_groups import Arrangement
-from .interface import KEPT, LAYOUT, SOURCE, TARGET, Interface, Port, find_ports, format_order, insert_permutation
+from .interface import (
+    LAYOUT,
+    SOURCE_INTERFACE,
+    SOURCE_ORDER,
+    TARGET_ORDER,
+    Interface,
+    Port,
+    find_ports,
+    format_order,
+    insert_permutation,
+)
 from .order import Order, compose, make_identity
 from .permute_weights import Tensors
 from .placement import Layout
@@ -59,7 +69,7 @@ def arrange(
     scope: Scope,
     dialect: Dialect,
     opset: int,
-    interface: Interface = KEPT,
+    interface: Interface = SOURCE_INTERFACE,
     outputs: tuple[str, ...] = (),
     state: frozenset[str] = frozenset(),
     copies: bool = True,
@@ -84,7 +94,7 @@ def arrange(
         if axes[0] != axes[1]:
             changed[port] = ":".join(axes)
     free: frozenset[Port] = frozenset()
-    if interface.mode == TARGET:
+    if interface.mode == TARGET_ORDER:
         fixed = {
             (given, i) for given, side in ((True, inputs), (False, names)) for i, n in enumerate(side) if n in state
         }
@@ -126,4 +136,4 @@ def _has_permutation(graph: ir.Graph, dialect: Dialect) -> bool:
     return any(node.op_type == permute.name and node.domain == dialect.domain for node in graph)
 
 
-__all__ = ["KEPT", "LAYOUT", "SOURCE", "Interface", "PlaceTransposes"]
+__all__ = ["LAYOUT", "SOURCE_INTERFACE", "SOURCE_ORDER", "Interface", "PlaceTransposes"]

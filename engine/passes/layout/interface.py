@@ -18,7 +18,7 @@ from .views import PERMUTE
 #: the key of a model's metadata that says what was asked, and with a dot and a tensor's name what became of it
 LAYOUT = "nnrewrite.layout"
 
-SOURCE, TARGET = "source", "target"
+SOURCE_ORDER, TARGET_ORDER = "source", "target"
 
 #: True for an input, and its position
 Port = tuple[bool, int]
@@ -33,22 +33,24 @@ class Interface:
     after.
     """
 
-    mode: str = SOURCE
+    mode: str = SOURCE_ORDER
     named: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, texts: str | Iterable[str]) -> Interface:
         """Read `source`, `target` and `NAME=NHWC:NCHW`; raises CallError for anything else."""
-        mode, named = SOURCE, {}
+        mode, named = SOURCE_ORDER, {}
         for text in (texts,) if isinstance(texts, str) else texts:
             name, found, axes = text.rpartition("=")
             before, colon, after = axes.partition(":")
-            if not found and text in (SOURCE, TARGET):
+            if not found and text in (SOURCE_ORDER, TARGET_ORDER):
                 mode = text
             elif name and colon and len(set(before)) == len(before) and sorted(before) == sorted(after):
                 named[name] = before, after
             else:
-                raise CallError(f"layout {text} is neither {SOURCE}, {TARGET} nor of the form NAME=NHWC:NCHW")
+                raise CallError(
+                    f"layout {text} is neither {SOURCE_ORDER}, {TARGET_ORDER} nor of the form NAME=NHWC:NCHW"
+                )
         return cls(mode, named)
 
     def __str__(self) -> str:
@@ -56,7 +58,7 @@ class Interface:
 
 
 #: inputs and outputs as they are in the source
-KEPT = Interface()
+SOURCE_INTERFACE = Interface()
 
 
 def find_ports(interface: Interface, inputs: Sequence[str], outputs: Sequence[str]) -> dict[Port, tuple[str, str]]:

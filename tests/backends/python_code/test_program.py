@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import itertools
+import time
 import tokenize
 from collections.abc import Sequence
 from pathlib import Path
@@ -527,3 +528,15 @@ def test_a_grid_that_begins_with_zero_is_an_activation() -> None:
     ]
     text = write(model(nodes, [tensor("w", 3, 2, 1, 1), scale, zero], [("x", [1, 2, 4, 4])], ["y"]))
     assert "return F.relu(self.conv(x))" in text
+
+
+def test_time_grows_with_the_values_that_a_model_yields_and_not_with_their_cube() -> None:
+    def time_writing(count: int) -> float:
+        nodes = [oh.make_node("Add", [f"x{i}", f"x{i + 1}"], [f"y{i}"]) for i in range(count)]
+        data = model(nodes, [], [(f"x{i}", [1, 8]) for i in range(count + 1)], [f"y{i}" for i in range(count)])
+        started = time.process_time()
+        write(data)
+        return time.process_time() - started
+
+    time_writing(10)
+    assert time_writing(240) < 15 * time_writing(60)  # the cube would be 64

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from nnrewrite.engine.base.constants import NUMBERS
-from nnrewrite.engine.expressions import memo
+from nnrewrite.engine.expressions import compile, memo
 from nnrewrite.engine.expressions.compile import Frame, evaluate
 from nnrewrite.engine.expressions.functions import FUNCTIONS
 from nnrewrite.engine.expressions.functions.registry import Function
@@ -87,6 +87,15 @@ def test_nothing_keeps_a_constant_alive() -> None:
     del weights
     gc.collect()
     assert len(memo._known) == before
+
+
+def test_the_code_of_expressions_of_many_packs_is_not_kept_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile, "_compiled", {})
+    monkeypatch.setattr(compile, "_MOST", 4)
+    conditions = [guard(f"n + {more} == {more + 1}") for more in range(9)]
+    for _ in range(2):
+        assert [evaluate(condition, Frame({"n": 1})) for condition in conditions] == [True] * 9
+        assert len(compile._compiled) <= 4
 
 
 @pytest.mark.parametrize("text", ["w != none", "w == none"])

@@ -573,7 +573,7 @@ def test_a_user_without_a_home_is_served(make: Make, monkeypatch: pytest.MonkeyP
 
 
 def test_so_many_bytes_are_kept_of_what_was_used_last(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_cache, "KEPT", 1000)
+    monkeypatch.setattr(file_cache, "MOST_BYTES", 1000)
     for number in range(8):
         file_cache.keep(f"{number}", b"x" * 200)
         os.utime(kept / f"{number}.pack", (number, number))
