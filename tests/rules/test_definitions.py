@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
@@ -80,6 +81,22 @@ def test_every_definition_is_called() -> None:
         calls = (node.callee for item in items for node in walk(item) if isinstance(node, tree.Call))
         called |= {found[callee] for callee in calls if callee in found}
     assert sorted(places - called) == []
+
+
+def test_what_the_documents_use_of_a_pack_it_defines() -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (OPS.parent / "docs").rglob("*.md"))
+    asked = {
+        (pack, name.split(" as ")[0].strip())
+        for pack, names in re.findall(r"`use (\w+)\.(\{[^}]*\}|\w+)`", pages)
+        for name in names.strip("{}").split(",")
+        if pack in PACKS
+    }
+    texts = {
+        pack: "".join(file.read_text() for file in (OPS.parent / "rules" / pack).glob("*.rules")) for pack, _ in asked
+    }
+    defined = {(pack, name) for pack, text in texts.items() for name in re.findall(r"^def (\w+)\(", text, re.MULTILINE)}
+    assert asked
+    assert sorted(asked - defined) == []
 
 
 def test_definitions_that_differ_in_names_alone_are_told() -> None:
