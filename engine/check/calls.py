@@ -66,15 +66,18 @@ def check_call(expression: tree.Call, context: Context) -> Kinds:
     elif context.world.complete:
         known = {*FUNCTIONS, *context.world.definitions, TRAIT}
         offered = list_operators(context.builds[-1], context.opsets) if context.emits else ()
-        help = suggest_for_function(name, offered) or _suggest_other_pack(name) or suggest(name, known)
+        help = suggest_for_function(name, offered) or _suggest_other_pack(name, context) or suggest(name, known)
         context.report(expression.callee_span, f"there is no function `{name}`", help)
     return ANY
 
 
-def _suggest_other_pack(name: str) -> str | None:
-    """How to call a definition of a pack that comes with the program, where it is not among those that are read."""
+def _suggest_other_pack(name: str, context: Context) -> str | None:
+    """How to call a definition of a pack that comes with the program, where it is not among those that are read and may
+    lie below: it leads as these rules do, or stays within the dialect that they read."""
+    leads = rf"^ruleset [^:]*: {context.source.name} -> (?:{context.source.name}|{context.target.name}) opset "
     for file in sorted(BUILT_IN.rglob("*.rules")):
-        if re.search(rf"^def {re.escape(name)}\(", file.read_text(encoding="utf-8"), re.MULTILINE):
+        text = file.read_text(encoding="utf-8")
+        if re.search(rf"^def {re.escape(name)}\(", text, re.MULTILINE) and re.search(leads, text, re.MULTILINE):
             pack = file.relative_to(BUILT_IN).parts[0]
             return (
                 f"{pack} defines it: begin the files by `ruleset NAME over {pack} : ...`, or give --rules {pack} first"

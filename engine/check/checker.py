@@ -12,7 +12,7 @@ from ..dialects.operators import Catalogue
 from ..rewrite.outlines import Contents, outline_rules
 from ..rewrite.rules import Override
 from ..syntax import tree
-from ..syntax.diagnostics import Collector, suggest
+from ..syntax.diagnostics import Collector, find_unknown_dialects
 from .calls import check_body
 from .checked import CheckedItems
 from .definitions import find_builders, find_refusers, list_calls, report_recursion
@@ -90,10 +90,8 @@ def _check_headers(files: Sequence[tree.RuleFile], catalogue: Catalogue, diagnos
     newest = onnx.defs.onnx_opset_version()
     firsts: dict[tuple[int, str], tree.RuleFile] = {}
     for file in files:
-        for dialect in dict.fromkeys((file.source, file.target)):
-            if dialect not in catalogue.dialects:
-                help = suggest(dialect, catalogue.dialects, "the dialects")
-                diagnosis.add_error(file.span, f"there is no dialect `{dialect}`", help)
+        for unknown in find_unknown_dialects(file, catalogue.dialects):
+            diagnosis.add_error(unknown.span, unknown.message, unknown.help)
         low, high = file.opsets
         if low > high:
             diagnosis.add_error(

@@ -10,8 +10,12 @@ from .scope import Context
 
 
 def check_placeholders(message: str, span: Span, context: Context) -> None:
-    """Check that every `{name}` of a message is a variable in scope."""
-    for name in re.findall(r"\{(\w+)\}", message):
+    """Check that whatever stands in braces in a message is the name of a variable in scope."""
+    for name in re.findall(r"\{([^{}]*)\}", message):
+        if not re.fullmatch(r"\w+", name):
+            help = f"name the value: `let a = {name.strip() or 'x'}`, and `{{a}}` in the message"
+            context.report(span, f"`{{{name}}}` in the message is no name of a variable", help)
+            continue
         variable = context.scope.get(name)
         if variable is None:
             known = suggest(name, context.scope, "the variables here")

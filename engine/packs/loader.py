@@ -20,6 +20,7 @@ from ..dialects.operators import Catalogue
 from ..rewrite.outlines import Contents, outline_rules
 from ..rewrite.rules import Override
 from ..syntax import tree
+from ..syntax.diagnostics import find_unknown_dialects, suggest
 from ..syntax.tree_traversal import find_leading
 from .digests import digest_code, digest_pack
 from .entries import list_entries
@@ -152,7 +153,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
     from ..check.checker import review
 
     files, diagnostics = _parse_files(paths, texts, parses)
-    if (beneath := _insert_base(paths, files)) is not None:
+    if (beneath := _insert_base(paths, files, texts)) is not None:
         return _read(beneath, {**texts, **_read_texts(beneath)}, parses)
     target = find_leading(files).target if files else None
     if target is not None and not diagnostics and target not in {path.name for path in paths}:
@@ -161,15 +162,17 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
             return _read([follow, *paths], {**texts, **_read_texts([follow])}, parses)
     entries = list_entries(paths)
     catalogue = _load_catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
+    if unknown := [one for file in files for one in find_unknown_dialects(file, catalogue.dialects)]:
+        raise RuleError([*diagnostics, *unknown], dict(texts))
     parses.keep()
     files, misread = add_reversed(files, catalogue, functools.cache(functools.partial(_parse_pack, parses=parses)))
     files, misused = put_in_fragments(files, texts, parses)
     diagnostics += [*misread, *misused]
-    files, unknown = separate_definitions(files, parses, complete=not diagnostics)
+    files, undefined = separate_definitions(files, parses, complete=not diagnostics)
     files, lacking = _leave_out(files, paths)
     files, misnamed = parses.place_operands(files, catalogue)
     files = decide_choices(files, catalogue, parses)
-    diagnostics += [*unknown, *lacking, *misnamed]
+    diagnostics += [*undefined, *lacking, *misnamed]
     diagnostics += _check_prerequisites(files, parses)
     program = [path for path in paths if is_built_in(path)]
     if len(program) == len(paths):
@@ -251,16 +254,18 @@ def _parse_files(
     return files, diagnostics
 
 
-def _insert_base(paths: Sequence[Path], files: Sequence[tree.RuleFile]) -> list[Path] | None:
+def _insert_base(paths: Sequence[Path], files: Sequence[tree.RuleFile], texts: Mapping[str, str]) -> list[Path] | None:
     """The packs with one that a file says it lies over before those that do; None where all are there already.
 
-    Raises CallError for one that does not come with the program.
+    Raises RuleError for one that does not come with the program.
     """
     for file in files:
         if file.base is None or BUILT_IN / file.base in paths[: file.rank]:
             continue
         if file.base not in list_built_in():
-            raise CallError(f"{file.span.file}: {file.name} lies over {file.base}, which is no rule set below it")
+            message = f"{file.name} lies over {file.base}, which is no rule set that comes with the program"
+            help = suggest(file.base, list_built_in()) or "rule sets of your own are stacked by --rules, one for each"
+            raise RuleError([Diagnostic(file.span, message, (), help)], dict(texts))
         base = BUILT_IN / file.base
         return [*paths[: file.rank], base, *(path for path in paths[file.rank :] if path != base)]
     return None
@@ -301,7 +306,7 @@ def _check_prerequisites(files: Sequence[tree.RuleFile], parses: Parses) -> list
         name, *without = file.after
         if name not in list_built_in() or read_pair(name) != (file.source, file.source):
             message = f"{file.name} comes after {name}, which is no rule set of the program that stays in {file.source}"
-            found.append(Diagnostic(file.span, message))
+            found.append(Diagnostic(file.span, message, (), suggest(name, list_built_in())))
         else:
             within = [one for one in files if one.source == one.target == file.source]  # which that step has as well
             found += _find_missing_rules(file, name, without, [*_parse_pack(name, parses), *within])

@@ -10,7 +10,7 @@ from ..dialects.operators import Catalogue
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
 from ..syntax.reversal import Irreversible, is_reversible, reverse
-from .folders import find_built_in
+from .folders import find_built_in, list_built_in
 
 #: the parsed files of a pack that comes with the program
 Reader = Callable[[str], Sequence[tree.RuleFile]]
@@ -37,7 +37,8 @@ def _read_backwards(
     asked: tree.Use, file: tree.RuleFile, catalogue: Catalogue, read_pack: Reader
 ) -> tree.Rule | tree.Table | Diagnostic:
     if find_built_in(asked.pack) is None:
-        return Diagnostic(asked.span, f"there is no rule set `{asked.pack}` that comes with the program")
+        message = f"there is no rule set `{asked.pack}` that comes with the program"
+        return Diagnostic(asked.span, message, (), suggest(asked.pack, list_built_in()))
     try:
         parsed = read_pack(asked.pack)
     except RuleError as error:

@@ -54,7 +54,7 @@ def separate_definitions(
         changed |= resolve_marks(file.items, parses, called)
         items = tuple(parses.rename_item(item, changed) for item in file.items) if changed else file.items
         found.append(replace(file, items=items))
-    return found, wrong
+    return found, list(dict.fromkeys(wrong))  # what a fragment calls stands in every rule that it is put in
 
 
 def _name_apart(files: Sequence[tree.RuleFile]) -> Packs:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from ..base.errors import Diagnostic, Note, Span
+from . import tree
 
 #: lists of names up to this length are shown whole where nothing is close to what was written
 _SHOWN = 8
@@ -58,6 +59,15 @@ class Collector:
             yield
         finally:
             self._notes.pop(0)
+
+
+def find_unknown_dialects(file: tree.RuleFile, known: Collection[str]) -> list[Diagnostic]:
+    """The mistakes of a header that names dialects which there are none of."""
+    return [
+        Diagnostic(file.span, f"there is no dialect `{name}`", (), suggest(name, known, "the dialects"))
+        for name in dict.fromkeys((file.source, file.target))
+        if name not in known
+    ]
 
 
 def suggest(name: str, known: Iterable[str], what: str = "") -> str | None:

@@ -168,10 +168,11 @@ def test_an_unknown_operator_is_told_with_what_may_be_meant() -> None:
     assert "there is no operator CONV2D: did you mean `CONV_2D`" in result.stderr
 
 
-def test_the_list_in_the_documentation_is_current() -> None:
-    page = call("ops", "--format", "markdown").stdout
-    assert (DOCS / "operators.md").read_text(encoding="utf-8") == page, (
-        "write it anew: rewrite ops --rules tflite2onnx --format markdown > docs/operators.md"
+@pytest.mark.parametrize(("pack", "name"), [("tflite2onnx", "operators.md"), ("onnx2tflite", "onnx-operators.md")])
+def test_the_lists_in_the_documentation_are_current(pack: str, name: str) -> None:
+    page = call("ops", "--rules", pack, "--format", "markdown").stdout
+    assert (DOCS / name).read_text(encoding="utf-8") == page, (
+        f"write it anew: rewrite ops --rules {pack} --format markdown > docs/{name}"
     )
 
 

@@ -251,11 +251,68 @@ def test_names_of_packs_may_have_hyphens(make: Make) -> None:
         loader.load([str(make("two", after + rule))])
 
 
-@pytest.mark.parametrize("base", ["nowhere", "mine", "x" * 300])
-def test_a_pack_that_lies_over_none_that_there_is_is_told(make: Make, base: str) -> None:
+@pytest.mark.parametrize(
+    ("base", "help"),
+    [
+        ("nowhere", "rule sets of your own are stacked by --rules"),
+        ("mine", "rule sets of your own"),
+        ("tflite2onx", "did you mean `tflite2onnx`?"),
+        ("x" * 300, "rule sets of your own"),
+    ],
+)
+def test_a_pack_that_lies_over_none_that_there_is_is_told(make: Make, base: str, help: str) -> None:
     text = ABS.replace("ruleset mine", f"ruleset mine over {base}")
-    with pytest.raises(RewriteError, match=f"lies over {base}, which is no rule set below it"):
+    with pytest.raises(RuleError) as caught:
         loader.load([str(make("one", text))])
+    [found] = caught.value.diagnostics
+    assert found.message == f"mine lies over {base}, which is no rule set that comes with the program"
+    assert (found.span.line, found.span.column) == (1, 1)
+    assert found.help is not None and help in found.help
+
+
+@pytest.mark.parametrize("header", ["tflight -> onnx", "tflite -> onxx"])
+def test_a_dialect_that_there_is_not_is_told_where_the_header_names_it(make: Make, header: str) -> None:
+    text = ABS.replace("tflite -> onnx", header)
+    with pytest.raises(RuleError) as caught:
+        loader.load([str(make("one", text))])
+    [found] = caught.value.diagnostics
+    assert found.message == f"there is no dialect `{'tflight' if 'tflight' in header else 'onxx'}`"
+    assert found.help == f"did you mean `{'tflite' if 'tflight' in header else 'onnx'}`?"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "ruleset mine after onnx2onx : onnx -> onnx opset 13..25\n",
+        "ruleset mine : onnx -> onnx opset 13..25\nreverse onnx2onx.gelu\n",
+    ],
+)
+def test_a_pack_that_a_header_misspells_is_suggested(make: Make, lines: str) -> None:
+    with pytest.raises(RuleError) as caught:
+        loader.load([str(make("one", lines))])
+    assert [one.help for one in caught.value.diagnostics] == ["did you mean `onnx2onnx`?"]
+
+
+def test_a_definition_of_a_pack_that_cannot_lie_below_is_not_suggested(make: Make) -> None:
+    text = "ruleset mine : onnx -> onnx opset 13..25\n"
+    text += "rule mine stage simplify { y = Abs(x) => y = %s(x) test x: f32[2] }\n"
+    helps = []
+    for name in ("at_last", "split_heads"):  # of onnx2tflite, and of standard
+        with pytest.raises(RuleError) as caught:
+            loader.load([str(make(name, text % name))])
+        helps += [f"{one.help}" for one in caught.value.diagnostics]
+    assert [" defines it" in help for help in helps] == [False, True]
+
+
+def test_what_a_fragment_calls_in_vain_is_told_once(make: Make) -> None:
+    text = "ruleset mine over standard : onnx -> onnx opset 21..28\n"
+    text += "fragment same = {alpha: scaled_by(alpha, 1.0)}\n"
+    for name, operator in (("one", "Elu"), ("two", "LeakyRelu")):
+        rule = f"y = {operator}(x) {{alpha}} => y = {operator}(x) {{same...}} test x: f32[2]"
+        text += f"rule {name} stage simplify {{ {rule} }}\n"
+    with pytest.raises(RuleError) as caught:
+        loader.load([str(make("one", text))])
+    assert [one.message for one in caught.value.diagnostics] == ["`scaled_by` is a definition of standard"]
 
 
 def test_a_pack_may_leave_out_rules_of_the_one_that_it_lies_over(make: Make) -> None:
