@@ -273,6 +273,28 @@ def test_operators_from_before_the_first_release_are_read() -> None:
     assert compare_models(model, made).passed
 
 
+@pytest.mark.parametrize("options", [{}, {"across_channels": 1}, {"normalize_variance": 0}])
+@pytest.mark.parametrize("to", ["onnx", "tflite"])
+def test_means_and_variances_of_old_opsets_are_of_the_channels_that_they_name(options: dict[str, int], to: str) -> None:
+    node = helper.make_node("MeanVarianceNormalization", ["x"], ["y"], **options)
+    model = make([node], {"x": [2, 3, 4, 4]}, ["y"], opset=8)
+    if to == "onnx":
+        made = nnrewrite.convert(model, opset=13).SerializeToString()
+    else:
+        made = nnrewrite.rewrite(model, to=to).encoded.encode()  # type: ignore[attr-defined]
+    assert compare_models(model, made).passed
+
+
+def test_operators_that_runtimes_have_before_the_standard_are_those_of_the_standard() -> None:
+    nodes = [
+        helper.make_node("BiasGelu", ["x", "b"], ["g"], domain=RUNTIME),  # of which nothing says the type
+        helper.make_node("LayerNormalization", ["g", "s", "b"], ["y"], axis=-1),
+    ]
+    model = make(nodes, {"x": ["n", 3, 6]}, ["y"], {"s": draw(6), "b": draw(6)}, opset=13)
+    made = nnrewrite.rewrite(model, to="tflite").encoded.encode()  # type: ignore[attr-defined]
+    assert compare_models(model, made).passed
+
+
 def test_what_no_rule_takes_keeps_the_name_that_files_have() -> None:
     node = helper.make_node("Attention", ["x", "w"], ["y"], domain=RUNTIME, num_heads=2, do_rotary=1)
     made = nnrewrite.convert(make([node], {"x": [1, 3, 8]}, ["y"], {"w": draw(8, 24)}), rules=STACK)
