@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from itertools import count
-from pathlib import Path
 
 import onnx
 import onnx.defs
-import onnx_ir as ir
 
 from ..engine.dialects.operators import Dialect
 
@@ -67,17 +65,6 @@ def read_proto(model: str | bytes, external_data: bool = True) -> onnx.ModelProt
     if isinstance(model, bytes):
         return onnx.load_model_from_string(model)
     return onnx.load(model, load_external_data=external_data)
-
-
-def read_graph(model: str | bytes) -> ir.Model:
-    """Read a model from its path or its bytes as its file has it; constants in other files stay there, values that are
-    maps have no type."""
-    proto = read_proto(model, external_data=False)
-    forget_maps(proto.graph)
-    read = ir.from_proto(proto)
-    if isinstance(model, str):
-        ir.external_data.set_base_dir(read.graph, Path(model).parent)
-    return read
 
 
 def forget_maps(graph: onnx.GraphProto) -> None:

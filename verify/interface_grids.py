@@ -10,7 +10,7 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 from ..engine.base.constants import read_initializer
 from ..engine.dialects.ops_files import load
 from ..engine.passes.float_interface import list_named_grids
-from ..frontends.onnx_graphs import read_graph
+from ..frontends.onnx_source import read_graph
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from ..engine.base.names import Scope
 from ..engine.dialects.ops_files import load
 from ..engine.passes.accepted import Accepted
 from ..engine.passes.base import Module, run_passes
-from ..frontends.onnx_graphs import read_graph, read_proto
+from ..frontends.onnx_graphs import read_proto
+from ..frontends.onnx_source import read_graph
 from .interpreter import require
 
 #: the runtime's option to compute with unsigned weights where signed ones would saturate

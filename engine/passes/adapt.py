@@ -58,7 +58,7 @@ class Adapt:
                 continue
             if node.domain != module.target.domain:
                 why = _call_by_name(node, module)
-            elif not depth and module.target.find_operator(node.op_type, self.given) is None:
+            elif not depth and not self._is_given(node, module):
                 why = f"{node.op_type} of opset {self.given} is not known" if _is_known(node, module) else None
             else:
                 why = _lower(node, module)
@@ -69,6 +69,15 @@ class Adapt:
                 work += [(one, depth + 1) for one in reversed(body) if one.graph is module.graph]
                 continue
             self._refuse(node, module, why)
+
+    def _is_given(self, node: ir.Node, module: Module) -> bool:
+        """Whether the opset of the model has an operator, or a runtime has the later one there under that name."""
+        since = module.target.facts.extensions.get(node.op_type)
+        if since is not None and since <= self.given:
+            newest = module.target.find_operator(node.op_type, NEWEST)
+            if newest is not None and newest.options.keys() >= node.attributes.keys():
+                return True
+        return module.target.find_operator(node.op_type, self.given) is not None
 
     def _refuse(self, node: ir.Node, module: Module, why: str) -> None:
         source = node.metadata_props.get(SOURCE, "")

@@ -9,7 +9,6 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from ..base.constants import read_initializer
-from ..base.errors import RewriteError
 from ..base.names import Scope
 from ..base.quantization import (
     CODES,
@@ -23,6 +22,7 @@ from ..base.quantization import (
     read_node_grid,
     read_quantization,
 )
+from ..dialects.conversions import name_type
 from ..dialects.operators import Dialect
 
 #: constants of fewer codes are real numbers where no kernel takes their codes
@@ -106,10 +106,7 @@ def _measure_offsets(rows: npt.NDArray[Any], factors: npt.NDArray[np.float64]) -
 
 
 def write_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
-    """Let the types of codes say their grids, which operands of forms have named; these become operators.
-
-    Raises RewriteError where codes of unknown extents are written by one grid and read by another.
-    """
+    """Let the types of codes say their grids, which operands of forms have named; these become operators."""
     reads, writes = dialect.find_role(DEQUANTIZE_BY), dialect.find_role(QUANTIZE_BY)
     for node in list(graph):
         if node.domain == writes.domain and node.op_type == writes.name:
@@ -176,20 +173,34 @@ def note_grid(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Sco
 
 
 def _read_anew(codes: ir.Value, known: Quantization, dialect: Dialect, scope: Scope) -> ir.Value:
+    """Codes in the extents that they have, as a value whose type says another grid."""
     spec, producer = dialect.find_role("reshape"), codes.producer()
     extents = [extent if isinstance(extent, int) else -1 for extent in codes.shape or ()]
+    told = None
     if codes.shape is None or extents.count(-1) > 1:
-        raise RewriteError(f"{codes.name} is written by another scale or zero point than it is read by")
-    to = scope.register(scope.make_constant(np.array(extents, np.int32), "shape"))
+        told = _make_extents(codes, dialect, scope)
+    to = told.outputs[0] if told else scope.register(scope.make_constant(np.array(extents, np.int32), "shape"))
     made = ir.Node(spec.domain, spec.name, [codes, to], num_outputs=1)
     made.outputs[0].type, made.outputs[0].shape, made.outputs[0].meta[KEY] = codes.type, codes.shape, known
     scope.name_node(made, f"{codes.name}/codes")
     graph = scope.graph
+    nodes = [made] if told is None else [told, made]
     if producer is not None and producer.graph is not None:
-        producer.graph.insert_after(producer, made)
+        producer.graph.insert_after(producer, nodes)
     else:
-        graph.insert_before(graph[0], made)
+        graph.insert_before(graph[0], nodes)
     return made.outputs[0]
+
+
+def _make_extents(codes: ir.Value, dialect: Dialect, scope: Scope) -> ir.Node:
+    """A node that tells the extents of codes, of which a reshape takes one at the most from the others."""
+    spec = dialect.find_role("shape")
+    kind = name_type(dialect, spec, ir.DataType.INT32)
+    node = ir.Node(spec.domain, spec.name, [codes], [kind], num_outputs=1)
+    node.outputs[0].dtype = ir.DataType.INT32
+    node.outputs[0].shape = ir.Shape([None if codes.shape is None else len(codes.shape)])
+    scope.name_node(node, f"{codes.name}/extents")
+    return node
 
 
 def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:

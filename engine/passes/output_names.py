@@ -34,15 +34,13 @@ def name_outputs(graph: ir.Graph, wanted: Mapping[int, str], dialect: Dialect) -
             continue
         if value.name != name or value in seen or value.producer() is None:
             other = taken.get(name)
-            if value.producer() is not None and value not in seen and other is None:
-                value.name = name
-            else:
+            if value.producer() is None or value in seen or (other is not None and other.producer() is None):
                 value = _copy(graph, value, dialect)
                 graph.outputs[position] = value
-                if other is not None and other is not value and other.name == name:
-                    other.name = _find_free_name(f"{name}_inner", taken)
-                    taken[other.name] = other
-                value.name = name
+            if other is not None and other is not value and other.name == name:  # what is inside may have any name
+                other.name = _find_free_name(f"{name}_inner", taken)
+                taken[other.name] = other
+            value.name = name
             taken[name] = value
         seen.add(value)
         named[name] = source, value

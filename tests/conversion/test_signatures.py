@@ -7,6 +7,7 @@ from pathlib import Path
 import nnrewrite
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir as ir
 import pytest
 from click.testing import CliRunner
@@ -62,6 +63,16 @@ def test_the_first_graph_is_meant_where_nothing_tells_and_a_remark_says_so(catal
     conversion = rewrite(model(catalogue, ADD, other))
     assert names(conversion.model) == (["x:0"], ["output_0"])
     assert any("add, double" in remark for remark in conversion.report.remarks)
+
+
+def test_a_value_that_comes_to_be_an_output_takes_its_name_without_a_node_for_that() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> m (float[1, 6, 6, 3] x, float[8, 3, 3, 3] w) => (float[1, 4, 4, 8] y)'
+        "{ a = Transpose<perm = [0, 3, 1, 2]>(x) b = Conv(a, w) c = Transpose<perm = [0, 2, 3, 1]>(b) y = Relu(c) }"
+    )
+    made = nnrewrite.convert(model.SerializeToString())
+    assert [node.op_type for node in made.graph.node] == ["Transpose", "Conv", "Relu", "Transpose"]
+    assert [one.name for one in made.graph.output] == ["y"]
 
 
 def test_an_inner_value_makes_way_for_the_name_of_an_input(catalogue: Catalogue) -> None:

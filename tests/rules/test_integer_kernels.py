@@ -177,6 +177,26 @@ def test_codes_that_are_read_by_another_grid_mean_what_it_says(interpreter: Inte
     check(model, {"ADD"}, interpreter)
 
 
+def test_codes_of_any_extents_may_be_read_by_another_grid_than_they_are_written_by(interpreter: Interpreter) -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["r"]),
+        helper.make_node("DequantizeLinear", ["q", "t", "z"], ["other"]),
+        helper.make_node("Add", ["r", "other"], ["a"]),
+        helper.make_node("QuantizeLinear", ["a", "u", "z"], ["aq"]),
+        helper.make_node("DequantizeLinear", ["aq", "u", "z"], ["y"]),
+    ]
+    constants = {"s": np.float32(0.02), "t": np.float32(0.01), "u": np.float32(0.03), "z": np.int8(-7)}
+    ends = [[helper.make_tensor_value_info(name, 1, ["rows", "columns", 4])] for name in "xy"]
+    graph = helper.make_graph(nodes, "m", *ends)
+    graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), name) for name, a in constants.items())
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+    made = nnrewrite.rewrite(model, to="tflite").encoded
+    assert isinstance(made, Encoded)
+    verdict = compare_models(model, made.encode(), interpreter=interpreter)
+    assert verdict.passed, verdict.differences
+
+
 def test_a_channel_of_next_to_no_weights_computes_with_codes(interpreter: Interpreter) -> None:
     """Its bias is the end of 32 bits, which real numbers round to one beyond."""
     model = Model("i8")

@@ -273,6 +273,41 @@ def test_operators_from_before_the_first_release_are_read() -> None:
     assert compare_models(model, made).passed
 
 
+@pytest.mark.parametrize("options", [{}, {"across_channels": 1}, {"normalize_variance": 0}])
+@pytest.mark.parametrize("to", ["onnx", "tflite"])
+def test_means_and_variances_of_old_opsets_are_of_the_channels_that_they_name(options: dict[str, int], to: str) -> None:
+    node = helper.make_node("MeanVarianceNormalization", ["x"], ["y"], **options)
+    model = make([node], {"x": [2, 3, 4, 4]}, ["y"], opset=8)
+    if to == "onnx":
+        made = nnrewrite.convert(model, opset=13).SerializeToString()
+    else:
+        made = nnrewrite.rewrite(model, to=to).encoded.encode()  # type: ignore[attr-defined]
+    assert compare_models(model, made).passed
+
+
+def test_operators_that_runtimes_have_before_the_standard_are_those_of_the_standard() -> None:
+    nodes = [
+        helper.make_node("BiasGelu", ["x", "b"], ["g"], domain=RUNTIME),  # of which nothing says the type
+        helper.make_node("LayerNormalization", ["g", "s", "b"], ["y"], axis=-1),
+    ]
+    model = make(nodes, {"x": ["n", 3, 6]}, ["y"], {"s": draw(6), "b": draw(6)}, opset=13)
+    made = nnrewrite.rewrite(model, to="tflite").encoded.encode()  # type: ignore[attr-defined]
+    assert compare_models(model, made).passed
+
+
+@pytest.mark.parametrize("kind", [onnx.TensorProto.INT4, onnx.TensorProto.UINT4])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_rows_of_codes_of_four_bits_are_taken(kind: int, zeros: bool) -> None:
+    options = {"block_size": 16, "gather_axis": 0, "quantize_axis": 1}
+    operands = ["codes", "x", "s", *(["zeros"] if zeros else [])]
+    node = helper.make_node("GatherBlockQuantized", operands, ["y"], domain=RUNTIME, **options)
+    model = onnx.load_from_string(make([node], {"x": [2, 3]}, ["y"], {"s": draw(5, 2)}, types={"x": 7}))
+    codes = [(7 * place) % 8 for place in range(5 * 32)]
+    model.graph.initializer.append(helper.make_tensor("codes", kind, [5, 32], codes))
+    model.graph.initializer.append(helper.make_tensor("zeros", kind, [5, 2], [1, 2, 3, 4, 5, 6, 7, 0, 1, 2]))
+    require_equal(model.SerializeToString(), [np.array([[0, 4, 2], [3, 3, 1]])])
+
+
 def test_what_no_rule_takes_keeps_the_name_that_files_have() -> None:
     node = helper.make_node("Attention", ["x", "w"], ["y"], domain=RUNTIME, num_heads=2, do_rotary=1)
     made = nnrewrite.convert(make([node], {"x": [1, 3, 8]}, ["y"], {"w": draw(8, 24)}), rules=STACK)

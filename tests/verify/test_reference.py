@@ -321,3 +321,19 @@ def test_images_of_free_sizes_are_large_enough_for_several_layers() -> None:
     )
     found = Reference().describe(model.SerializeToString())
     assert [tensor.shape for tensor in found.inputs] == [(1, 3, 64, 64), (1, 16)]
+
+
+def test_sparse_constants_of_nodes_are_verified() -> None:
+    values = numpy_helper.from_array(np.array([1.0, 2.0, -3.0], np.float32), "w")
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([0, 5, 7]), "places"), [3, 4])
+    nodes = [
+        helper.make_node("Constant", [], ["w"], sparse_value=sparse),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    ends = [
+        [helper.make_tensor_value_info(name, 1, ["n", size]) for name, size in one] for one in ([("x", 3)], [("y", 4)])
+    ]
+    graph = helper.make_graph(nodes, "m", *ends)
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    made = rewrite(source, to="tflite").encoded.encode()  # type: ignore[attr-defined]
+    assert compare_models(source, made).passed
