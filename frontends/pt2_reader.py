@@ -12,7 +12,7 @@ from ..engine.dialects.operators import Catalogue, Dialect
 from .mapping import load
 from .pt2_archive import Archive
 from .pt2_graph import Program
-from .pt2_stated_extents import forget_wrong_extents
+from .stated_results import forget_wrong_extents
 
 #: the major version of the schema that is read
 _SCHEMA = 8

@@ -26,7 +26,7 @@ from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.rule_sets import list_stacks
 from nnrewrite.fuzz.runner import examine
 from nnrewrite.fuzz.subjects import Subject
-from nnrewrite.verify import Interpreter
+from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
 
@@ -297,3 +297,29 @@ def test_a_damaged_model_is_told_in_one_line(single: Make, tmp_path: Any, capfd:
     assert result.exit_code == 1
     assert len(result.stderr.splitlines()) == 1
     assert not (tmp_path / "m.onnx").exists()
+
+
+def test_codes_are_put_among_zeros_as_they_are(single: Make, interpreter: Interpreter) -> None:
+    coarse, fine = (Quantization(np.array([s], np.float32), np.array([z])) for s, z in ((0.04, -24), (0.02, -51)))
+    at, extents = np.array([[0, 1], [2, 3]], np.int64), np.array([3, 5], np.int64)
+    values, otherwise = ("INT8", [2], coarse), (np.zeros((), np.int8), coarse)
+    operands = {"at": at, "extents": extents, "values": values, "otherwise": otherwise}
+    data = single("SPARSE_TO_DENSE", operands, [("INT8", [3, 5], fine)])
+    made = nnrewrite.rewrite(data, to="onnx").model.SerializeToString()
+    assert compare_models(data, made, interpreter=interpreter).passed
+
+
+@pytest.mark.parametrize("operator", ["ARG_MAX", "ARG_MIN"])
+def test_an_axis_that_old_files_leave_to_places_along_it_is_not_believed(
+    single: Make, interpreter: Interpreter, operator: str
+) -> None:
+    operands = {"x": (FLOATS, [2, 3, 4]), "axis": np.array(2, np.int32)}
+    data = single(operator, operands, [("INT32", [2, 3, 1])], output_type="INT32")
+    made = nnrewrite.rewrite(data, to="onnx").model.SerializeToString()
+    assert compare_models(data, made, interpreter=interpreter).passed
+
+
+def test_places_are_integers_whatever_type_an_old_file_says(single: Make, interpreter: Interpreter) -> None:
+    data = single("WHERE", {"x": ("BOOL", [2, 3])}, [("BOOL", [None, 2])])
+    made = nnrewrite.rewrite(data, to="onnx").model.SerializeToString()
+    assert compare_models(data, made, interpreter=interpreter).passed
