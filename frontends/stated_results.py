@@ -25,7 +25,7 @@ def forget_wrong_extents(graph: ir.Graph, dialect: Dialect) -> None:
             doubted.add(id(value))
 
 
-def correct_types(graph: ir.Graph, dialect: Dialect) -> None:
+def set_types(graph: ir.Graph, dialect: Dialect) -> None:
     """Give results the element types that the dialect says kernels yield, where these are the same for all operands."""
     for node in graph:
         spec = dialect.operators.get(node.op_type)

@@ -69,7 +69,7 @@ class Fold:
         if self.opset is not None:
             module = replace(module, forms=self.opset)
         part = _PART if module.rules.source is module.rules.target else 1
-        self._run(module, Known(), _Growth(max(GROWTH, held // part) if self.growth is None else self.growth))
+        self._run(module, Known(module), _Growth(max(GROWTH, held // part) if self.growth is None else self.growth))
 
     def _run(self, module: Module, known: Known, growth: _Growth) -> None:
         for value in module.graph.inputs:
@@ -93,9 +93,10 @@ class Fold:
             if inner := find_bodies(node):
                 # What a graph yields tells what its node does, and the nodes behind it need to know.
                 settle_counters(node, spec, module)
-                settle_parameters(node, spec, module, lambda body: self._run(body, Known(known), replace(growth)))
+                settle_parameters(node, spec, module, lambda body: self._run(body, Known(body, known), replace(growth)))
                 for graph in inner:
-                    self._run(module.enter_body(graph), Known(known), growth)
+                    body = module.enter_body(graph)
+                    self._run(body, Known(body, known), growth)
                 merge_results(node, spec)
                 settle_results(node, spec)
                 continue

@@ -20,9 +20,11 @@ _RANK = 8
 class Known:
     """What nodes before have made, in a graph and in those around it."""
 
-    __slots__ = ("_elements", "_shapes")
+    __slots__ = ("_elements", "_makers", "_shapes")
 
-    def __init__(self, outer: Known | None = None) -> None:
+    def __init__(self, module: Module, outer: Known | None = None) -> None:
+        # What lies between codes has to have no other reader: runtimes take it and these for one operator.
+        self._makers = _list_quantizing(module)
         self._elements: ChainMap[object, ir.Value] = ChainMap() if outer is None else outer._elements.new_child()
         self._shapes: ChainMap[object, tuple[ir.Value, int, int]] = (
             ChainMap() if outer is None else outer._shapes.new_child()
@@ -34,6 +36,9 @@ class Known:
         if shape is None or not 0 < len(shape) <= _RANK or None in shape or not any(type(one) is str for one in shape):
             return
         if not isinstance(value.type, ir.TensorType):
+            return
+        maker = value.producer()
+        if self._makers and maker is not None and maker.op_type not in self._makers:
             return
         for start in range(len(shape)):
             for end in range(start + 1, len(shape) + 1):
@@ -69,6 +74,16 @@ class Known:
         result.type, result.shape, result.meta[ELEMENTS] = output.type, output.shape, found
         self._elements[key] = result
         return result
+
+
+def _list_quantizing(module: Module) -> frozenset[str]:
+    """The operators between codes and real numbers, if a graph has one that makes codes."""
+    dialect = module.schematic
+    if not dialect.has_role("quantize"):
+        return frozenset()
+    names = [dialect.find_role(role).name for role in ("quantize", "dequantize")]
+    found = any(node.op_type == names[0] and node.domain == dialect.domain for node in module.graph)
+    return frozenset(names) if found else frozenset()
 
 
 def make_shape_node(value: ir.Value, start: int, end: int | None, module: Module) -> ir.Node:

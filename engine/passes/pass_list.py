@@ -22,6 +22,7 @@ from .fix_defaults import FixDefaults
 from .float16 import KeepFloat16
 from .float_interface import FloatInterface
 from .fold import Fold
+from .follow_extents import FollowExtents
 from .functions import Functions
 from .infer_again import InferAgain
 from .integer_kernels import IntegerKernels
@@ -121,6 +122,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         *rest,
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom, options.keep_all), across and not code),
         (fold, not across),
+        (FollowExtents(), implied),
         (CommonSubexpressions(constants=not across, visits=Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
         *(

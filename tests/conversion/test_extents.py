@@ -9,14 +9,19 @@ from typing import Any
 import nnrewrite
 import numpy as np
 import onnx.parser
+import onnx_ir as ir
 import onnxruntime
 import pytest
+from nnrewrite.backends.tflite_writer import write
 from nnrewrite.engine.base.errors import CallError, UnsupportedError
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.passes.resize import RequestedShapes
 from nnrewrite.frontends import tflite_reader
 from nnrewrite.fuzz.runtimes import read_bytes
 from nnrewrite.verify import Interpreter, Kernels, compare_models
+
+from ..engine.expressions.test_tables import value
+from ..rules.test_loops import Block
 
 pytestmark = pytest.mark.slow
 
@@ -201,6 +206,44 @@ def test_shapes_that_a_model_computes_follow_another_batch(tmp_path: Path, opset
     nnrewrite.rewrite(source, to=target, batch=2).save(made)
     found = compare_models(source, made)
     assert found.passed and found.comparisons[0].shape == (2, 12)
+
+
+def dense_over_three_axes(catalogue: Catalogue) -> bytes:
+    """A layer over the last of three axes as TensorFlow writes it for any number of samples: by extents of a run."""
+    b = Block(value("x", "FLOAT", [None, 7, 8]))
+    (x,) = b.inputs
+    weights, bias = b.floats(4, 8), b.floats(4)
+    extents = b.op("SHAPE", [x], [3], "INT32", out_type="INT32")
+    samples = b.op("GATHER", [extents, b.constant([0, 1])], [2], "INT32", axis=0)
+    rows = b.op("REDUCE_PROD", [samples, b.constant([0])], [1], "INT32", keep_dims=True)
+    flat = b.op("RESHAPE", [x, b.op("CONCATENATION", [rows, b.constant([8])], [2], "INT32", axis=0)], [None, None])
+    made = b.op("FULLY_CONNECTED", [flat, weights, bias], [None, 4])
+    behind = b.op("CONCATENATION", [samples, b.constant([4])], [3], "INT32", axis=0)
+    y = b.op("RESHAPE", [made, behind], [None, 7, 4])
+    return write(ir.Model(b.graph([y], "main"), ir_version=10), catalogue)
+
+
+def test_extents_that_a_model_asks_for_are_followed(catalogue: Catalogue, interpreter: Interpreter) -> None:
+    source = dense_over_three_axes(catalogue)
+    made = nnrewrite.rewrite(source)
+    assert made.report.target_operators == {"MatMul": 1, "Add": 1}
+    runtime = onnxruntime.InferenceSession(made.model.SerializeToString())
+    for batch in (1, 3):
+        x = noise(batch, 7, 8)
+        [[expected]] = interpreter.run(source, [[x]], Kernels.OPTIMIZED)
+        np.testing.assert_allclose(runtime.run(None, {"x": x})[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_extents_are_not_asked_of_what_is_between_codes() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]> net (uint8[n, 2, h, 4] x) => (uint8[n, 2, h, 4] y, float[n, h] z)
+      <float s = {0.5}, uint8 o = {3}, int64[2] at = {0, 2}, float one = {1}>
+      { a = DequantizeLinear(x, s, o)  b = MaxPool<kernel_shape = [1, 1]>(a)  y = QuantizeLinear(b, s, o)
+        e = Shape(b)  f = Gather(e, at)  z = Expand(one, f) }"""
+    made = nnrewrite.convert(onnx.parser.parse_model(text).SerializeToString(), to="onnx")
+    makers = {output: node.op_type for node in made.graph.node for output in node.output}
+    asked = [node.input[0] for node in made.graph.node if node.op_type == "Shape"]
+    assert asked
+    assert not {makers.get(name) for name in asked} & {"MaxPool"}
 
 
 @pytest.mark.parametrize("to", ["onnx", "tflite"])
