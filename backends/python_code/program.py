@@ -19,13 +19,14 @@ from .class_names import list_parts, name_block, name_model
 from .class_sizes import list_inputs, put_back, read_sizes, take_sizes
 from .forward import Method, read_options, write_kind
 from .identifiers import Names, list_identifiers, make_class_name, make_identifier, make_snake, select_functions
+from .layer_builds import write_builds
 from .members import Body, Member, plan_body
 from .printer import WIDTH, quote, write_expression, write_head, write_statement
 from .progressions import write_progressions
 from .rerolled_loops import fold_rounds
 from .step_order import list_steps
 from .steps import Block, Slot, Step
-from .templates import Filling, fill, list_arguments, make_attribute, make_literal, parse_template
+from .templates import Filling, fill, list_arguments, make_literal, parse_template
 from .ties import has_elements_of, write_last_statements, write_layer_precisions
 
 #: letters of an option in a comment
@@ -37,13 +38,15 @@ _RUN = 3
 @dataclass(frozen=True, slots=True)
 class Input:
     """An input of a program: its name, that in the source, its extents with 1 for those that are free, its type, and
-    the number that all its elements have at first, where it has a default of one number."""
+    the number that all its elements have at first, where it has a default of one number, and whether extents behind the
+    first are free."""
 
     name: str
     source: str
     shape: tuple[int, ...]
     dtype: str
     begin: float | None = None
+    free: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -153,7 +156,8 @@ class _Writer:
             self._block_inputs[body.block] = method.inputs
         bodies = list(_walk(body))
         made = [line for one in bodies for member in one.members for line in self._write_member(member, one, slots)]
-        made += [line for one in bodies[1:] for member in one.members for line in self._write_build(member, one)]
+        inner = [(member, one) for one in bodies[1:] for member in one.members]
+        made += [line for member, one in inner for line in write_builds(member, one, self._python.build)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
         made += ends
         base = self._python.base if body.block is None else self._python.block or self._python.base
@@ -224,14 +228,6 @@ class _Writer:
         else:
             value = self._make_chain(member, body, slots)
         yield from write_statement(f"self.{member.name} = ", value, 2)
-
-    def _write_build(self, member: Member, body: Body) -> Iterator[str]:
-        """The statement that builds a layer which a run may pass by."""
-        taken = body.steps[member.places[0]].reads[0] if member.slot is None else None
-        extents = [n if isinstance(n, int) else None for n in taken.shape] if taken is not None and taken.shape else []
-        if self._python.build and extents and extents[-1] is not None:
-            names = {"layer": make_attribute(member.name), "shape": make_literal(extents)}
-            yield from write_statement("", fill(parse_template(self._python.build), names), 2)
 
     def _make_chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> ast.expr:
         layers = [self._make_layer(place, body.steps[place], slots) for place in member.places]
@@ -337,7 +333,8 @@ def _describe_input(value: ir.Value, name: str) -> Input:
     begin = (
         default.flat[0].item() if default is not None and default.size and (default == default.flat[0]).all() else None
     )
-    return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"), begin)
+    free = any(not isinstance(extent, int) for extent in extents[1:])
+    return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"), begin, free)
 
 
 def _repeat(layer: ast.expr, count: int) -> ast.GeneratorExp:

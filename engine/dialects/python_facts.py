@@ -27,6 +27,11 @@ class OperatorPython:
         "Operands that the layer has under other names or in parts of it, as `{kernel: cell.kernel}`; what others"
         " are called that are constants",
     ] = field(default_factory=dict)
+    built: Annotated[
+        str | None,
+        "The extents of what the layer takes as far as its weights tell them, of their extents and of options:"
+        " `(None, None, kernel[-2] * groups)`",
+    ] = None
     numbers: Annotated[
         tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
     ] = ()

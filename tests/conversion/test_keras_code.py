@@ -29,6 +29,9 @@ def real(*shape: int) -> Any:
     return (_RANDOM.standard_normal(shape) * 0.3).astype(np.float32)
 
 
+RECURRENT_IN_BRANCH = {"w1": real(6, 2, 3), "b1": real(6), "w2": real(1, 16, 6), "r2": real(1, 16, 4)}
+
+
 def images() -> Case:
     """Convolutions, one of them of each channel, a norm, pools, and a product of what is left."""
     nodes = [
@@ -162,6 +165,32 @@ def branches() -> Case:
     return parse_case(BRANCHES)
 
 
+def branches_of_unknown_extents() -> Case:
+    """Layers that a run passes by, of operands whose extents a run tells."""
+    nodes, _, shape = parse_case("""(float[4,3] x) => (float[a,b,c] y) <float much = {1000}> {
+      most = ReduceMax <keepdims = 0> (x)
+      large = Greater(most, much)
+      whole = Cast <to = 7> (most)
+      found = Mul(whole, nothing)
+      size = Add(found, sizes)
+      y = If <
+        then_branch = then () => (float[1,4,c] p) {
+          r = Reshape(x, size)
+          u = Conv <strides = [2], pads = [1, 1], group = 2> (r, w1, b1)
+          t = Transpose <perm = [2, 0, 1]> (u)
+          l, h, c = LSTM <hidden_size = 4> (t, w2, r2)
+          s = Squeeze(l, one)
+          p = Transpose <perm = [1, 2, 0]> (s)
+        },
+        else_branch = other () => (float[1,4,3] q) {
+          v = Reshape(x, size)
+          q = Neg(v)
+        }> (large)
+    }""")
+    held = {"nothing": np.zeros(3, np.int64), "sizes": np.array([1, 4, 3]), "one": np.array([1])}
+    return nodes, held | {"much": np.array(1000, np.float32)} | RECURRENT_IN_BRANCH, shape
+
+
 def parse_case(text: str) -> Case:
     graph = onnx.parser.parse_graph(f"g {text}")
     return [*graph.node], {one.name: onh.to_array(one) for one in graph.initializer}, [4, 3]
@@ -186,7 +215,7 @@ MAKERS = (
     lists,
     loop_of_no_turns,
 )
-CASES = {make.__name__: make() for make in (*MAKERS, branches)}
+CASES = {make.__name__: make() for make in (*MAKERS, branches, branches_of_unknown_extents)}
 
 
 def write(case: Case, folder: Path) -> str:
@@ -231,6 +260,23 @@ def test_small_constants_are_written_and_layers_of_branches_are_built(tmp_path: 
     text = write(CASES["branches"], tmp_path)
     assert 'ops.convert_to_tensor(True, dtype="bool")' in text
     assert "self.dense.build((4, 3))" in text
+
+
+def test_layers_of_branches_are_built_as_their_weights_tell(tmp_path: Path) -> None:
+    text = write(CASES["branches_of_unknown_extents"], tmp_path)
+    assert "self.conv.build((None, None, 4))" in text
+    assert "self.lstm.build((None, None, 6))" in text
+    assert "put in some that the model takes" not in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+def test_examples_of_free_sizes_say_that_these_are_to_be_chosen(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21]> g (float[n,t] x) => (float[n,t] y) { y = Tanh(x) }'
+    )
+    pipeline.rewrite(model.SerializeToString(), to="keras").save(tmp_path)
+    assert "(1, 1))  # free sizes are 1: put in some that the model takes" in (tmp_path / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.torch
