@@ -17,15 +17,16 @@ from ...engine.expressions.functions.registry import SHORT
 from .blocks import find_blocks
 from .class_names import list_parts, name_block, name_model
 from .class_sizes import list_inputs, put_back, read_sizes, take_sizes
-from .forward import Method, read_options, write_kind
+from .forward import Method, write_kind
 from .identifiers import Names, list_identifiers, make_class_name, make_identifier, make_snake, select_functions
 from .layer_builds import write_builds
 from .members import Body, Member, plan_body
+from .precisions import Precision, give_precision, note_precision
 from .printer import WIDTH, quote, write_expression, write_head, write_statement
 from .progressions import write_progressions
 from .rerolled_loops import fold_rounds
 from .step_order import list_steps
-from .steps import Block, Slot, Step
+from .steps import Block, Slot, Step, read_options
 from .templates import Filling, fill, list_arguments, make_literal, parse_template
 from .ties import has_elements_of, write_last_statements, write_layer_precisions
 
@@ -78,11 +79,13 @@ class _Writer:
         self._block_inputs: dict[Block, Sequence[str]] = {}
         self._parts: dict[str, set[str]] = {}
         self._weights: Sequence[ir.TensorProtocol] = ()
+        self._precision = Precision()
 
     def write_program(self, graph: ir.Graph) -> Program:
         """Write a graph."""
         outputs, self._weights = list(graph.outputs), graph.meta.get(TRAINED, ())
         _require_types(graph, self._dialect)
+        self._precision = note_precision(graph, self._python)
         listed, sizes = take_sizes(list_steps(graph, self._dialect), outputs)
         listed = fold_rounds(listed, outputs)
         steps, blocks = find_blocks(listed, outputs)
@@ -171,7 +174,8 @@ class _Writer:
         if buffers and self._python.tensor:
             lines += [*(f"    {member.name}: {self._python.tensor}" for member in buffers), ""]
         if made:
-            lines += [*self._write_signature(body), "        super().__init__()", *made, ""]
+            begin = ast.Call(parse_template("super().__init__"), [], self._precision.write_arguments(self._python))
+            lines += [*self._write_signature(body), *write_statement("", begin, 2), *made, ""]
         lines += forward
         for _, text in dict(stubs.values()).items():
             lines += ["", *text]
@@ -259,7 +263,7 @@ class _Writer:
         names: dict[str, Filling] = dict(read_options(step))
         names |= {name: make_literal(name in step.held) for name in step.spec.facts.python.held}
         names |= {name: make_slot_literal((name, 0)) for name in list_arguments(text) if (name, 0) in step.literals}
-        return fill(parse_template(text), names)
+        return give_precision(fill(parse_template(text), names), self._python.typed, step.precision)
 
     def _write_tensor_member(
         self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]
@@ -270,12 +274,14 @@ class _Writer:
         names: dict[str, Filling] = {
             "name": make_literal(member.name),
             "shape": slots.get((place, (f"{slot[0]}_shape", slot[1]))) or shape,
-            "dtype": parse_template(self._python.types[SHORT[value.dtype]]),
         }
+        kind = parse_template(self._python.types[SHORT[value.dtype]])
         made = self._python.buffer.removeprefix("name = ")
         if self._is_parameter(value):
+            names["dtype"] = None if value.dtype in (ir.DataType.FLOAT, self._precision.only) else kind
             yield from write_statement(f"self.{member.name} = ", fill(parse_template(self._python.parameter), names), 2)
         else:
+            names["dtype"] = kind
             target = "" if made == self._python.buffer else f"self.{member.name} = "
             yield from write_statement(target, fill(parse_template(made), names), 2)
 
@@ -283,7 +289,7 @@ class _Writer:
         """Whether a tensor is one that is trained: a weight where the source tells these from other constants, else
         real numbers, and more than one."""
         tensor = value.const_value
-        if TRAINED in value.meta or tensor is None or value.dtype != ir.DataType.FLOAT:
+        if TRAINED in value.meta or tensor is None or not tensor.dtype.is_floating_point():
             return TRAINED in value.meta
         return tensor.size > 1 and (not self._weights or any(has_elements_of(tensor, one) for one in self._weights))
 

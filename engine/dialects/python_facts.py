@@ -89,6 +89,10 @@ class DialectPython:
         Mapping[str, str],
         "By an element type that layers have not by themselves, the call by which all real numbers of a model have it",
     ] = field(default_factory=dict)
+    typed: Annotated[
+        str | None, "The argument that says the element type of a layer and of a class, where it is not of 32 bits"
+    ] = None
+    mixed: Annotated[str, "A call with what classes are given instead where real numbers are of several types"] = "f()"
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
     scalar: Annotated[str, "The tensor of a number `n`"] = "n"
     stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"

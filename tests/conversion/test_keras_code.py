@@ -269,6 +269,22 @@ def test_layers_of_branches_are_built_as_their_weights_tell(tmp_path: Path) -> N
     assert "put in some that the model takes" not in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
+def test_a_model_in_double_precision_is_one_in_keras(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21]> g (double[2,3] x) => (double[2,3] y)'
+        "  <double[3,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}, double[3] b = {1, 2, 3}> {"
+        " p = Gemm(x, w, b) t = Tanh(p) y = Mul(t, b) }"
+    )
+    conversion = pipeline.rewrite(model.SerializeToString(), to="keras")
+    conversion.save(tmp_path)
+    assert isinstance(conversion.encoded, Encoded)
+    text = conversion.encoded.program.text
+    assert 'super().__init__(dtype="float64")' in text
+    assert 'self.dense = layers.Dense(3, dtype="float64")' in text
+    assert 'self.add_weight(shape=(3,), name="scale")' in text
+    assert 'keras.random.normal((2, 3), dtype="float64")' in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
 def test_examples_of_free_sizes_say_that_these_are_to_be_chosen(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["": 21]> g (float[n,t] x) => (float[n,t] y) { y = Tanh(x) }'

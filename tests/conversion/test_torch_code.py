@@ -604,6 +604,21 @@ CASES: dict[str, Case] = {
         ],
         [("x", [2, 3])],
     ),
+    "some_layers_in_double_precision": (
+        [
+            oh.make_node("MatMul", ["x", "w"], ["n"]),
+            oh.make_node("Cast", ["n"], ["h"], to=onnx.TensorProto.DOUBLE),
+            oh.make_node("Gemm", ["h", "doubles", "more"], ["m"]),
+            oh.make_node("Mul", ["m", "more"], ["a"]),
+            oh.make_node("Cast", ["a"], ["y"], to=onnx.TensorProto.FLOAT),
+        ],
+        [
+            onh.from_array(_RANDOM.standard_normal((4, 3)), "doubles"),
+            onh.from_array(_RANDOM.standard_normal(3), "more"),
+            real("w", 3, 4),
+        ],
+        [("x", [2, 3])],
+    ),
     "pooled_in_twos_at_any_size": (
         [
             oh.make_node("NonZero", ["x"], ["i"]),
@@ -962,16 +977,18 @@ def test_code_computes_what_the_runtime_does(name: str, judged: dict[str, Any]) 
     assert_equal(judged[name])
 
 
-@pytest.mark.parametrize(("kind", "said"), [(np.float16, True), (np.float32, False)])
-def test_layers_of_a_model_in_half_precision_are_in_half_precision(kind: Any, said: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "said"), [(np.float16, "half"), (np.float64, "double"), (np.float32, "")])
+def test_layers_of_a_model_in_another_precision_are_in_that_precision(kind: Any, said: str, tmp_path: Path) -> None:
     weights = onh.from_array(_RANDOM.standard_normal((3, 4)).astype(kind), "w")
     element = oh.np_dtype_to_tensor_dtype(np.dtype(kind))
     x, y = (oh.make_tensor_value_info(name, element, shape) for name, shape in (("x", [2, 3]), ("y", [2, 4])))
     graph = oh.make_graph([oh.make_node("MatMul", ["x", "w"], ["y"])], "net", [x], [y], [weights])
     model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
     pipeline.rewrite(model.SerializeToString(), to="torch").save(tmp_path / "net")
-    assert ("self.half()" in (tmp_path / "net" / "model.py").read_text()) == said
-    assert ("dtype=torch.float16" in (tmp_path / "net" / "README.md").read_text()) == said
+    text = (tmp_path / "net" / "model.py").read_text()
+    assert "nn.Linear(3, 4, bias=False)" in text
+    assert ("self.half()" in text, "self.double()" in text) == (said == "half", said == "double")
+    assert ("dtype=torch.float" in (tmp_path / "net" / "README.md").read_text()) == bool(said)
 
 
 def test_state_is_given_to_code_and_comes_back(tmp_path: Path) -> None:
