@@ -201,6 +201,7 @@ def parse_case(text: str) -> Case:
 LACKING = {
     *{"frames_of_both_sides", "frequencies_and_back", "magnitudes_of_frames", "smoothed"},
     *{"deformed", "of_any_extent", "patches_of_uneven_ends", "sums_of_codes"},
+    *(f"{layer}_of_sequences_of_no_length" for layer in ("gru", "rnn")),
     *(f"{layer}_of_sequences_that_end_early" for layer in ("lstm", "gru", "rnn")),
 }
 MAKERS = (

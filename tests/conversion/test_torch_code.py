@@ -51,11 +51,21 @@ def recurrent(operator: str, gates: int, direction: str, **options: Any) -> Case
     return [node], weights, [("x", [5, 2, 3])]
 
 
-def ending(operator: str, gates: int, direction: str, **options: Any) -> Case:
-    """Recurrent layers over sequences of which one ends early."""
+def ending(operator: str, gates: int, direction: str, first: int = 3, **options: Any) -> Case:
+    """Recurrent layers over sequences of which one ends early, and what is left of their states."""
     [node], weights, given = recurrent(operator, gates, direction, **options)
     node.input.append("lengths")
-    return [node], [*weights, onh.from_array(np.array([3, 5], np.int32), "lengths")], given
+    return [node], [*weights, onh.from_array(np.array([first, 5], np.int32), "lengths")], given
+
+
+def of_no_length(operator: str, gates: int, **options: Any) -> Case:
+    """A sequence without elements: its results and what is left of its state are zero, wherever that began."""
+    [node], weights, given = ending(operator, gates, "bidirectional", 0, **options)
+    node.input.append("h")
+    node.output[:] = ["rows", "last"]
+    flat = oh.make_node("Concat", ["f", "l"], ["y"], axis=0)
+    parts = [oh.make_node("Reshape", [one, "all"], [two]) for one, two in (("rows", "f"), ("last", "l"))]
+    return [node, *parts, flat], [*weights, real("h", 2, 2, 4), whole("all", [-1])], given
 
 
 def quantized_by_range() -> Case:
@@ -588,6 +598,9 @@ CASES: dict[str, Case] = {
     "function_without_a_rule": one("SoftmaxCrossEntropyLoss", [2, 3], whole("labels", [1, 0])),
     "flat_from_the_end": one("Flatten", [2, 3, 4], axis=-3),
     "turned_sequences": one("ReverseSequence", [4, 2, 3], whole("n", [3, 4]), batch_axis=1, time_axis=0),
+    "gru_of_sequences_of_no_length": of_no_length("GRU", 3, linear_before_reset=1),
+    "rnn_of_sequences_of_no_length": of_no_length("RNN", 1),
+    "rnn_in_steps_of_sequences_of_no_length": of_no_length("RNN", 1, clip=2.0),
     "some_layers_in_half_precision": (
         [
             oh.make_node("Round", ["x"], ["n"]),
