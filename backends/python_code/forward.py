@@ -267,7 +267,8 @@ class Method:
         self._statements.append(Statement([result], call, layers=(name, turning)))
 
     def _make_call(self, called: ast.expr, first: Step) -> ast.Call:
-        names = self.block_inputs[first.block] if self.python.named_numbers and first.block is not None else ()
+        named = self.python.named_numbers and first.block is not None
+        names = self.block_inputs.get(first.block, ()) if named and first.block is not None else ()  # chains take one
         return make_call(called, list(first.inputs), self._known, names)
 
     def _settle(self, value: ir.Value) -> None:

@@ -333,6 +333,20 @@ def test_a_model_in_double_precision_is_one_in_keras(tmp_path: Path) -> None:
     assert 'keras.random.normal((2, 3), dtype="float64")' in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
+CHAIN = """c{n} = Gemm(x{n}, w{n}, b{n})  d{n} = Tanh(c{n})  e{n} = Gemm(d{n}, v{n}, b{n})  f{n} = Sigmoid(e{n})
+  x{after} = Mul(f{n}, f{n})
+"""
+
+
+def test_chains_that_are_called_apart_are_classes() -> None:
+    held = ", ".join(f"float[6,6] {name}{n} = {{{WEIGHTS}}}" for n in range(4) for name in "wv")
+    offsets = ", ".join(f"float[6] b{n} = {{1, 2, 3, 4, 5, 6}}" for n in range(4))
+    chains = "".join(CHAIN.format(n=n, after=n + 1) for n in range(4))
+    yielded = ", ".join(f"float[n,6] f{n}" for n in range(4))
+    text = encode(f"(float[n,6] x0) => ({yielded}) <{held}, {offsets}> {{ {chains} }}").program.text
+    assert "class Block(keras.Sequential):" in text
+
+
 def test_examples_of_free_sizes_say_that_these_are_to_be_chosen(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["": 21]> g (float[n,t] x) => (float[n,t] y) { y = Tanh(x) }'
