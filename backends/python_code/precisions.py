@@ -9,6 +9,7 @@ import onnx_ir as ir
 from ...engine.base.startup import dataclass
 from ...engine.dialects.python_facts import DialectPython
 from ...engine.expressions.functions.registry import SHORT
+from .printer import write_expression
 from .templates import parse_template
 
 #: the key under which a node has the element type of what it computes, where layers have not this by themselves
@@ -22,8 +23,20 @@ class Precision:
     only: ir.DataType | None = None
     other: bool = False
 
-    def write_arguments(self, python: DialectPython) -> list[ast.keyword]:
-        """What the constructor of a class is given."""
+    def write_parameters(self, python: DialectPython) -> list[str]:
+        """What the constructor of a model takes: its element type and keywords, where it hands these on."""
+        if python.keywords is None:
+            return []
+        typed = [one for one in self.write_arguments(python) if one.arg == python.typed]
+        return [*(f"{one.arg}={write_expression(one.value)}" for one in typed), f"**{python.keywords}"]
+
+    def write_arguments(self, python: DialectPython, whole: bool = False) -> list[ast.keyword]:
+        """What the constructor of a class is given by that of a block, or of a `whole` model, which hands on."""
+        if whole and python.keywords is not None:
+            given = self.write_arguments(python)
+            typed = ast.Name(python.typed or "")
+            handed = [ast.keyword(one.arg, typed) if one.arg == python.typed else one for one in given]
+            return [*handed, ast.keyword(None, ast.Name(python.keywords))]
         if not self.other or python.typed is None:
             return []
         if self.only is not None:

@@ -174,7 +174,8 @@ class _Writer:
         if buffers and self._python.tensor:
             lines += [*(f"    {member.name}: {self._python.tensor}" for member in buffers), ""]
         if made:
-            begin = ast.Call(parse_template("super().__init__"), [], self._precision.write_arguments(self._python))
+            given = self._precision.write_arguments(self._python, body.block is None)
+            begin = ast.Call(parse_template("super().__init__"), [], given)
             lines += [*self._write_signature(body), *write_statement("", begin, 2), *made, ""]
         lines += forward
         for _, text in dict(stubs.values()).items():
@@ -182,7 +183,9 @@ class _Writer:
         return lines
 
     def _write_signature(self, body: Body) -> list[str]:
-        if body.block is None or not body.block.parameters:
+        if body.block is None:
+            return list(write_head("__init__", self._precision.write_parameters(self._python), "None"))
+        if not body.block.parameters:
             return ["    def __init__(self) -> None:"]
         taken = []
         for name, slots in body.block.parameters.items():

@@ -89,6 +89,9 @@ class DialectPython:
         Mapping[str, str],
         "By an element type that layers have not by themselves, the call by which all real numbers of a model have it",
     ] = field(default_factory=dict)
+    keywords: Annotated[
+        str | None, "What the constructor of a model takes besides and hands on to its base, as keywords: `kwargs`"
+    ] = None
     typed: Annotated[
         str | None, "The argument that says the element type of a layer and of a class, where it is not of 32 bits"
     ] = None

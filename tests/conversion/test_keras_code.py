@@ -327,7 +327,8 @@ def test_a_model_in_double_precision_is_one_in_keras(tmp_path: Path) -> None:
     conversion.save(tmp_path)
     assert isinstance(conversion.encoded, Encoded)
     text = conversion.encoded.program.text
-    assert 'super().__init__(dtype="float64")' in text
+    assert 'def __init__(self, dtype="float64", **kwargs) -> None:' in text
+    assert "super().__init__(dtype=dtype, **kwargs)" in text
     assert 'self.dense = layers.Dense(3, dtype="float64")' in text
     assert 'self.add_weight(shape=(3,), name="scale")' in text
     assert 'keras.random.normal((2, 3), dtype="float64")' in (tmp_path / "README.md").read_text(encoding="utf-8")
@@ -345,6 +346,13 @@ def test_chains_that_are_called_apart_are_classes() -> None:
     yielded = ", ".join(f"float[n,6] f{n}" for n in range(4))
     text = encode(f"(float[n,6] x0) => ({yielded}) <{held}, {offsets}> {{ {chains} }}").program.text
     assert "class Block(keras.Sequential):" in text
+
+
+def test_a_model_takes_what_its_file_says(tmp_path: Path) -> None:
+    """A file of Keras has a name, a precision and whether a model is trained, which are given to the constructor."""
+    text = write(CASES["perceptron"], tmp_path)
+    assert "def __init__(self, **kwargs) -> None:" in text
+    assert "super().__init__(**kwargs)" in text
 
 
 def test_examples_of_free_sizes_say_that_these_are_to_be_chosen(tmp_path: Path) -> None:
