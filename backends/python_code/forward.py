@@ -10,14 +10,13 @@ import onnx_ir as ir
 
 from ...engine.base.startup import dataclass, field, replace
 from ...engine.dialects.python_facts import DialectPython
-from ...engine.expressions.functions.registry import SHORT
 from .identifiers import make_identifier
 from .members import Body, is_read_as_number
 from .printer import write_expression, write_head
 from .shape_comments import shorten_places, write_shape
 from .small_constants import write_constant
 from .statements import LETTERS, Statement, StatementWriter, Suite, is_number, make_call
-from .steps import Block, Roll, Slot, Step, count_reads, is_truth, read_option, read_truth
+from .steps import Block, Roll, Slot, Step, count_reads, is_truth, read_options, read_truth
 from .templates import Filling, fill, make_attribute, make_literal, parse_template
 from .value_names import find_preferred_names
 
@@ -270,7 +269,9 @@ class Method:
         self._statements.append(Statement([result], call, layers=(name, turning)))
 
     def _make_call(self, called: ast.expr, first: Step) -> ast.Call:
-        names = self.block_inputs[first.block] if self.python.named_numbers and first.block is not None else ()
+        # A chain of layers takes one value, and has no names.
+        named = self.python.named_numbers and first.block is not None
+        names = self.block_inputs.get(first.block, ()) if named and first.block is not None else ()
         return make_call(called, list(first.inputs), [self._read(value) for value in first.inputs], names)
 
     def _settle(self, value: ir.Value) -> None:
@@ -379,19 +380,6 @@ class Method:
 def write_kind(tensor: str, count: int) -> str:
     """The type of some results; nothing where there is none of tensors."""
     return tensor if count == 1 or not tensor else f"tuple[{', '.join([tensor] * count)}]"
-
-
-def read_options(step: Step) -> dict[str, Filling]:
-    """The options of a step as expressions; element types by their names."""
-    assert step.spec is not None
-    found: dict[str, Filling] = {}
-    for name in step.spec.options:
-        value = read_option(step, name)
-        if value is not None and name in step.spec.facts.python.types:
-            found[name] = parse_template(step.types[SHORT[ir.DataType(value)]])
-        else:
-            found[name] = None if value is None else make_literal(value)
-    return found
 
 
 def _is_copy(step: Step) -> bool:

@@ -98,7 +98,7 @@ def _write(node: ast.expr) -> tuple[str, int]:
 def _format_arguments(call: ast.Call) -> list[str]:
     if len(call.args) == 1 and isinstance(call.args[0], ast.GeneratorExp) and not call.keywords:
         return [write_expression(call.args[0])[1:-1]]
-    keywords = (f"{keyword.arg}={write_expression(keyword.value)}" for keyword in call.keywords)
+    keywords = (f"{_write_keyword(keyword)}{write_expression(keyword.value)}" for keyword in call.keywords)
     return [*map(write_expression, call.args), *keywords]
 
 
@@ -154,6 +154,11 @@ def _escape(letter: str, mark: str) -> str:
 
 def _format_number(value: object) -> str:
     return repr(value).replace("e+", "e") if isinstance(value, float) else repr(value)
+
+
+def _write_keyword(keyword: ast.keyword) -> str:
+    """What stands before the value of an argument by name, or before several."""
+    return "**" if keyword.arg is None else f"{keyword.arg}="
 
 
 def write_head(method: str, taken: Sequence[str], kind: str) -> Iterator[str]:
@@ -232,7 +237,7 @@ def _lay_out_terms(head: str, node: ast.BinOp, depth: int, tail: str) -> Iterato
 def _open(node: ast.expr) -> tuple[str, Sequence[tuple[str, ast.expr]], str] | None:
     if isinstance(node, ast.Call):
         items = [("", one) for one in node.args]
-        items += [(f"{keyword.arg}=", keyword.value) for keyword in node.keywords]
+        items += [(_write_keyword(keyword), keyword.value) for keyword in node.keywords]
         return f"{write_expression(node.func, _ATOM)}(", items, ")"
     if isinstance(node, ast.Tuple | ast.List):
         marks = "()" if isinstance(node, ast.Tuple) else "[]"

@@ -17,15 +17,17 @@ from ...engine.expressions.functions.registry import SHORT
 from .blocks import find_blocks
 from .class_names import list_parts, name_block, name_model
 from .class_sizes import list_inputs, put_back, read_sizes, take_sizes
-from .forward import Method, read_options, write_kind
+from .forward import Method, write_kind
 from .identifiers import Names, list_identifiers, make_class_name, make_identifier, make_snake, select_functions
+from .layer_builds import write_builds
 from .members import Body, Member, plan_body
+from .precisions import Precision, give_precision, note_precision
 from .printer import WIDTH, quote, write_expression, write_head, write_statement
 from .progressions import write_progressions
 from .rerolled_loops import fold_rounds
 from .step_order import list_steps
-from .steps import Block, Slot, Step
-from .templates import Filling, fill, list_arguments, make_attribute, make_literal, parse_template
+from .steps import Block, Slot, Step, read_options
+from .templates import Filling, fill, list_arguments, make_literal, parse_template
 from .ties import has_elements_of, write_last_statements, write_layer_precisions
 
 #: letters of an option in a comment
@@ -37,13 +39,15 @@ _RUN = 3
 @dataclass(frozen=True, slots=True)
 class Input:
     """An input of a program: its name, that in the source, its extents with 1 for those that are free, its type, and
-    the number that all its elements have at first, where it has a default of one number."""
+    the number that all its elements have at first, where it has a default of one number, and whether extents behind the
+    first are free."""
 
     name: str
     source: str
     shape: tuple[int, ...]
     dtype: str
     begin: float | None = None
+    free: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -75,11 +79,13 @@ class _Writer:
         self._block_inputs: dict[Block, Sequence[str]] = {}
         self._parts: dict[str, set[str]] = {}
         self._weights: Sequence[ir.TensorProtocol] = ()
+        self._precision = Precision()
 
     def write_program(self, graph: ir.Graph) -> Program:
         """Write a graph."""
         outputs, self._weights = list(graph.outputs), graph.meta.get(TRAINED, ())
         _require_types(graph, self._dialect)
+        self._precision = note_precision(graph, self._python)
         listed, sizes = take_sizes(list_steps(graph, self._dialect), outputs)
         listed = fold_rounds(listed, outputs)
         steps, blocks = find_blocks(listed, outputs)
@@ -153,7 +159,8 @@ class _Writer:
             self._block_inputs[body.block] = method.inputs
         bodies = list(_walk(body))
         made = [line for one in bodies for member in one.members for line in self._write_member(member, one, slots)]
-        made += [line for one in bodies[1:] for member in one.members for line in self._write_build(member, one)]
+        inner = [(member, one) for one in bodies[1:] for member in one.members]
+        made += [line for member, one in inner for line in write_builds(member, one, self._python.build)]
         made += [f"        self.{parameter} = {parameter}" for parameter in sorted(method.kept)]
         made += ends
         base = self._python.base if body.block is None else self._python.block or self._python.base
@@ -167,14 +174,18 @@ class _Writer:
         if buffers and self._python.tensor:
             lines += [*(f"    {member.name}: {self._python.tensor}" for member in buffers), ""]
         if made:
-            lines += [*self._write_signature(body), "        super().__init__()", *made, ""]
+            given = self._precision.write_arguments(self._python, body.block is None)
+            begin = ast.Call(parse_template("super().__init__"), [], given)
+            lines += [*self._write_signature(body), *write_statement("", begin, 2), *made, ""]
         lines += forward
         for _, text in dict(stubs.values()).items():
             lines += ["", *text]
         return lines
 
     def _write_signature(self, body: Body) -> list[str]:
-        if body.block is None or not body.block.parameters:
+        if body.block is None:
+            return list(write_head("__init__", self._precision.write_parameters(self._python), "None"))
+        if not body.block.parameters:
             return ["    def __init__(self) -> None:"]
         taken = []
         for name, slots in body.block.parameters.items():
@@ -225,14 +236,6 @@ class _Writer:
             value = self._make_chain(member, body, slots)
         yield from write_statement(f"self.{member.name} = ", value, 2)
 
-    def _write_build(self, member: Member, body: Body) -> Iterator[str]:
-        """The statement that builds a layer which a run may pass by."""
-        taken = body.steps[member.places[0]].reads[0] if member.slot is None else None
-        extents = [n if isinstance(n, int) else None for n in taken.shape] if taken is not None and taken.shape else []
-        if self._python.build and extents and extents[-1] is not None:
-            names = {"layer": make_attribute(member.name), "shape": make_literal(extents)}
-            yield from write_statement("", fill(parse_template(self._python.build), names), 2)
-
     def _make_chain(self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]) -> ast.expr:
         layers = [self._make_layer(place, body.steps[place], slots) for place in member.places]
         alike = all(ast.dump(one) == ast.dump(layers[0]) for one in layers)
@@ -263,7 +266,7 @@ class _Writer:
         names: dict[str, Filling] = dict(read_options(step))
         names |= {name: make_literal(name in step.held) for name in step.spec.facts.python.held}
         names |= {name: make_slot_literal((name, 0)) for name in list_arguments(text) if (name, 0) in step.literals}
-        return fill(parse_template(text), names)
+        return give_precision(fill(parse_template(text), names), self._python.typed, step.precision)
 
     def _write_tensor_member(
         self, member: Member, body: Body, slots: Mapping[tuple[int, Slot], ast.expr]
@@ -274,12 +277,14 @@ class _Writer:
         names: dict[str, Filling] = {
             "name": make_literal(member.name),
             "shape": slots.get((place, (f"{slot[0]}_shape", slot[1]))) or shape,
-            "dtype": parse_template(self._python.types[SHORT[value.dtype]]),
         }
+        kind = parse_template(self._python.types[SHORT[value.dtype]])
         made = self._python.buffer.removeprefix("name = ")
         if self._is_parameter(value):
+            names["dtype"] = None if value.dtype in (ir.DataType.FLOAT, self._precision.only) else kind
             yield from write_statement(f"self.{member.name} = ", fill(parse_template(self._python.parameter), names), 2)
         else:
+            names["dtype"] = kind
             target = "" if made == self._python.buffer else f"self.{member.name} = "
             yield from write_statement(target, fill(parse_template(made), names), 2)
 
@@ -287,7 +292,7 @@ class _Writer:
         """Whether a tensor is one that is trained: a weight where the source tells these from other constants, else
         real numbers, and more than one."""
         tensor = value.const_value
-        if TRAINED in value.meta or tensor is None or value.dtype != ir.DataType.FLOAT:
+        if TRAINED in value.meta or tensor is None or not tensor.dtype.is_floating_point():
             return TRAINED in value.meta
         return tensor.size > 1 and (not self._weights or any(has_elements_of(tensor, one) for one in self._weights))
 
@@ -337,7 +342,8 @@ def _describe_input(value: ir.Value, name: str) -> Input:
     begin = (
         default.flat[0].item() if default is not None and default.size and (default == default.flat[0]).all() else None
     )
-    return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"), begin)
+    free = any(not isinstance(extent, int) for extent in extents[1:])
+    return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"), begin, free)
 
 
 def _repeat(layer: ast.expr, count: int) -> ast.GeneratorExp:

@@ -10,6 +10,9 @@ from ...engine.dialects.python_facts import DialectPython
 from ...engine.expressions.functions import is_float
 from .program import Input, Program
 
+#: what is said of an example whose sizes nobody knows
+_FREE = "  # free sizes are 1: put in some that the model takes"
+
 
 def describe(
     program: Program, dialect: Dialect, code: str, tensors: str, results: Sequence[str], state: Mapping[str, str]
@@ -33,7 +36,7 @@ def describe(
         else []
     )
     names = ", ".join(one.name for one in program.inputs)
-    makers = "\n".join(f"{one.name} = {_make(one, python)}" for one in program.inputs)
+    makers = "\n".join(f"{one.name} = {_make(one, python)}{_FREE if one.free else ''}" for one in program.inputs)
     text = python.readme.format(name=program.name, code=code, tensors=tensors, inputs=names, examples=makers)
     return "\n".join([text.rstrip(), "", *_describe_state(program, results, state), *missing])
 

@@ -21,7 +21,7 @@ def is_written_in_place(value: ir.Value, python: DialectPython | None) -> bool:
     tensor = value.const_value
     if python is None or not python.constant or tensor is None or TRAINED in value.meta:
         return False
-    return 0 < tensor.size <= (1 if tensor.dtype == ir.DataType.FLOAT else _FEW)
+    return 0 < tensor.size <= (1 if tensor.dtype.is_floating_point() else _FEW)
 
 
 def write_constant(value: ir.Value, python: DialectPython) -> ast.expr:

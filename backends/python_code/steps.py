@@ -15,7 +15,8 @@ from ...engine.base.provenance import SCOPE, SOURCE
 from ...engine.base.startup import dataclass, field
 from ...engine.dialects.operators import Dialect, OperatorSpec, get_option
 from ...engine.expressions.functions.registry import SHORT
-from .templates import list_arguments
+from .precisions import PRECISION
+from .templates import Filling, list_arguments, list_names, make_literal, parse_template
 
 #: the key under which a value says that it is a number of Python and no tensor
 PLAIN = "plain"
@@ -35,7 +36,8 @@ class Step:
     `None` where one is left out, `writes` the results. `inner` are the steps of a block's call, as they are here.
     `sizes` are operands that are extents of the other ones, which whoever has these can tell.
     `tied` are the operands that it holds and other steps as well. `scope` is the path of the module that the source
-    says it is in, or nothing, `classes` are those of it and of those around it.
+    says it is in, or nothing, `classes` are those of it and of those around it. `precision` is the element type of its
+    real numbers, where that is not what layers have by themselves.
     """
 
     key: tuple[Any, ...]
@@ -58,6 +60,7 @@ class Step:
     scope: tuple[str, ...] = ()
     classes: Mapping[tuple[str, ...], str] = field(default_factory=dict)
     roll: Roll | None = None
+    precision: str | None = None
 
     @property
     def inputs(self) -> Iterator[ir.Value]:
@@ -125,11 +128,6 @@ def is_constant(value: ir.Value | None) -> bool:
     return value is not None and value.const_value is not None and not value.is_graph_input()
 
 
-def _is_holdable(value: ir.Value) -> bool:
-    """Whether a layer can hold a value: layers are made in single precision."""
-    return is_constant(value) and value.dtype != ir.DataType.DOUBLE
-
-
 def is_truth(value: ir.Value) -> bool:
     """Whether a value is a constant truth value."""
     tensor = value.const_value if is_constant(value) else None
@@ -154,8 +152,11 @@ def describe_step(node: ir.Node, dialect: Dialect) -> Step:
     operands = _name_operands(node, spec)
     step = Step((), [], list(node.outputs), node=node, spec=spec, operands=operands)
     step.scope, step.classes = _find_scope(node)
+    step.precision = node.meta.get(PRECISION)
     step.types = dialect.facts.python.types if dialect.facts.python is not None else {}
-    if spec is None:
+    if spec is None or not _is_written(spec, operands):
+        step.spec = None
+        step.operands = operands = _name_operands(node, None)
         kinds = tuple(None if value is None else "run" for value in node.inputs)
         said = tuple(sorted((name, repr(attribute.value)) for name, attribute in node.attributes.items()))
         step.key = ("placeholder", node.domain, node.op_type, said, kinds, len(node.outputs))
@@ -165,8 +166,7 @@ def describe_step(node: ir.Node, dialect: Dialect) -> Step:
     python = spec.facts.python
     for result in node.outputs:
         result.meta[PLAIN], result.meta[EXTENT] = python.plain, python.extent is not None
-    held = [operands[name][0] for name in python.held]
-    step.layer = bool(held) and python.module is not None and all(one is None or _is_holdable(one) for one in held)
+    step.layer = _is_layer(spec, operands)
     kinds_of: list[Any] = []
     for name, values in operands.items():
         for place, value in enumerate(values):
@@ -189,8 +189,24 @@ def describe_step(node: ir.Node, dialect: Dialect) -> Step:
         step.reads += [value for graph in step.graphs.values() for value in _list_captured(graph)]
         step.key = ("statement", id(node))
         return step
-    step.key = (spec.name, step.layer, tuple(kinds_of), len(node.outputs), _list_options(step, spec))
+    step.key = (spec.name, step.layer, tuple(kinds_of), len(node.outputs), _list_options(step, spec), step.precision)
     return step
+
+
+def _is_layer(spec: OperatorSpec, operands: Mapping[str, list[ir.Value | None]]) -> bool:
+    """Whether a layer holds what it is to hold."""
+    python = spec.facts.python
+    held = [operands[name][0] for name in python.held]
+    return bool(held) and python.module is not None and all(one is None or is_constant(one) for one in held)
+
+
+def _is_written(spec: OperatorSpec, operands: Mapping[str, list[ir.Value | None]]) -> bool:
+    """Whether there is a statement, a layer, or an expression of all operands that are given."""
+    python = spec.facts.python
+    if python.statement is not None or _is_layer(spec, operands):
+        return True
+    given = {name for name, values in operands.items() if any(value is not None for value in values)}
+    return python.expression is not None and given <= list_names(python.expression)
 
 
 def _find_scope(node: ir.Node) -> tuple[tuple[str, ...], Mapping[tuple[str, ...], str]]:
@@ -264,6 +280,19 @@ def read_option(step: Step, name: str) -> Any:
     if name not in step.node.attributes:
         return None
     return _convert_value(get_option(step.node, option))
+
+
+def read_options(step: Step) -> dict[str, Filling]:
+    """The options of a step as expressions; element types by their names."""
+    assert step.spec is not None
+    found: dict[str, Filling] = {PRECISION: None if step.precision is None else parse_template(step.precision)}
+    for name in step.spec.options:
+        value = read_option(step, name)
+        if value is not None and name in step.spec.facts.python.types:
+            found[name] = parse_template(step.types[SHORT[ir.DataType(value)]])
+        else:
+            found[name] = None if value is None else make_literal(value)
+    return found
 
 
 def _read_number(value: ir.Value, name: str, node: ir.Node, spec: OperatorSpec) -> Any:

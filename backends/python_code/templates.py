@@ -37,6 +37,14 @@ def list_arguments(text: str) -> Mapping[str, Any]:
     return found
 
 
+@functools.cache
+def list_names(text: str) -> frozenset[str]:
+    """The names in an expression, and those that its arguments are given by."""
+    nodes = list(ast.walk(parse_template(text)))
+    words = {node.arg for node in nodes if isinstance(node, ast.keyword) and node.arg is not None}
+    return frozenset(words | {node.id for node in nodes if isinstance(node, ast.Name)})
+
+
 def name_call(text: str) -> str:
     """The last name of what a template calls: `Conv2d` of `nn.Conv2d(...)`."""
     call = parse_template(text)

@@ -27,6 +27,11 @@ class OperatorPython:
         "Operands that the layer has under other names or in parts of it, as `{kernel: cell.kernel}`; what others"
         " are called that are constants",
     ] = field(default_factory=dict)
+    built: Annotated[
+        str | None,
+        "The extents of what the layer takes as far as its weights tell them, of their extents and of options:"
+        " `(None, None, kernel[-2] * groups)`",
+    ] = None
     numbers: Annotated[
         tuple[str, ...], "Operands that are written as numbers where they are constants of one element"
     ] = ()
@@ -84,6 +89,13 @@ class DialectPython:
         Mapping[str, str],
         "By an element type that layers have not by themselves, the call by which all real numbers of a model have it",
     ] = field(default_factory=dict)
+    keywords: Annotated[
+        str | None, "What the constructor of a model takes besides and hands on to its base, as keywords: `kwargs`"
+    ] = None
+    typed: Annotated[
+        str | None, "The argument that says the element type of a layer and of a class, where it is not of 32 bits"
+    ] = None
+    mixed: Annotated[str, "A call with what classes are given instead where real numbers are of several types"] = "f()"
     types: Annotated[Mapping[str, str], "Element types by their short names"] = field(default_factory=dict)
     scalar: Annotated[str, "The tensor of a number `n`"] = "n"
     stack: Annotated[str, "Tensors of a list `xs` one above the other"] = "stack(xs)"

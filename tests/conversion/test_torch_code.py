@@ -51,11 +51,21 @@ def recurrent(operator: str, gates: int, direction: str, **options: Any) -> Case
     return [node], weights, [("x", [5, 2, 3])]
 
 
-def ending(operator: str, gates: int, direction: str, **options: Any) -> Case:
-    """Recurrent layers over sequences of which one ends early."""
+def ending(operator: str, gates: int, direction: str, first: int = 3, **options: Any) -> Case:
+    """Recurrent layers over sequences of which one ends early, and what is left of their states."""
     [node], weights, given = recurrent(operator, gates, direction, **options)
     node.input.append("lengths")
-    return [node], [*weights, onh.from_array(np.array([3, 5], np.int32), "lengths")], given
+    return [node], [*weights, onh.from_array(np.array([first, 5], np.int32), "lengths")], given
+
+
+def of_no_length(operator: str, gates: int, **options: Any) -> Case:
+    """A sequence without elements: its results and what is left of its state are zero, wherever that began."""
+    [node], weights, given = ending(operator, gates, "bidirectional", 0, **options)
+    node.input.append("h")
+    node.output[:] = ["rows", "last"]
+    flat = oh.make_node("Concat", ["f", "l"], ["y"], axis=0)
+    parts = [oh.make_node("Reshape", [one, "all"], [two]) for one, two in (("rows", "f"), ("last", "l"))]
+    return [node, *parts, flat], [*weights, real("h", 2, 2, 4), whole("all", [-1])], given
 
 
 def quantized_by_range() -> Case:
@@ -588,6 +598,9 @@ CASES: dict[str, Case] = {
     "function_without_a_rule": one("SoftmaxCrossEntropyLoss", [2, 3], whole("labels", [1, 0])),
     "flat_from_the_end": one("Flatten", [2, 3, 4], axis=-3),
     "turned_sequences": one("ReverseSequence", [4, 2, 3], whole("n", [3, 4]), batch_axis=1, time_axis=0),
+    "gru_of_sequences_of_no_length": of_no_length("GRU", 3, linear_before_reset=1),
+    "rnn_of_sequences_of_no_length": of_no_length("RNN", 1),
+    "rnn_in_steps_of_sequences_of_no_length": of_no_length("RNN", 1, clip=2.0),
     "some_layers_in_half_precision": (
         [
             oh.make_node("Round", ["x"], ["n"]),
@@ -600,6 +613,21 @@ CASES: dict[str, Case] = {
         [
             onh.from_array(np.diag([0.5, 0.25, 2]).astype(np.float16), "halves"),
             onh.from_array(np.zeros(3, np.float16), "more"),
+            real("w", 3, 4),
+        ],
+        [("x", [2, 3])],
+    ),
+    "some_layers_in_double_precision": (
+        [
+            oh.make_node("MatMul", ["x", "w"], ["n"]),
+            oh.make_node("Cast", ["n"], ["h"], to=onnx.TensorProto.DOUBLE),
+            oh.make_node("Gemm", ["h", "doubles", "more"], ["m"]),
+            oh.make_node("Mul", ["m", "more"], ["a"]),
+            oh.make_node("Cast", ["a"], ["y"], to=onnx.TensorProto.FLOAT),
+        ],
+        [
+            onh.from_array(_RANDOM.standard_normal((4, 3)), "doubles"),
+            onh.from_array(_RANDOM.standard_normal(3), "more"),
             real("w", 3, 4),
         ],
         [("x", [2, 3])],
@@ -962,16 +990,18 @@ def test_code_computes_what_the_runtime_does(name: str, judged: dict[str, Any]) 
     assert_equal(judged[name])
 
 
-@pytest.mark.parametrize(("kind", "said"), [(np.float16, True), (np.float32, False)])
-def test_layers_of_a_model_in_half_precision_are_in_half_precision(kind: Any, said: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "said"), [(np.float16, "half"), (np.float64, "double"), (np.float32, "")])
+def test_layers_of_a_model_in_another_precision_are_in_that_precision(kind: Any, said: str, tmp_path: Path) -> None:
     weights = onh.from_array(_RANDOM.standard_normal((3, 4)).astype(kind), "w")
     element = oh.np_dtype_to_tensor_dtype(np.dtype(kind))
     x, y = (oh.make_tensor_value_info(name, element, shape) for name, shape in (("x", [2, 3]), ("y", [2, 4])))
     graph = oh.make_graph([oh.make_node("MatMul", ["x", "w"], ["y"])], "net", [x], [y], [weights])
     model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 21)], ir_version=10)
     pipeline.rewrite(model.SerializeToString(), to="torch").save(tmp_path / "net")
-    assert ("self.half()" in (tmp_path / "net" / "model.py").read_text()) == said
-    assert ("dtype=torch.float16" in (tmp_path / "net" / "README.md").read_text()) == said
+    text = (tmp_path / "net" / "model.py").read_text()
+    assert "nn.Linear(3, 4, bias=False)" in text
+    assert ("self.half()" in text, "self.double()" in text) == (said == "half", said == "double")
+    assert ("dtype=torch.float" in (tmp_path / "net" / "README.md").read_text()) == bool(said)
 
 
 def test_state_is_given_to_code_and_comes_back(tmp_path: Path) -> None:

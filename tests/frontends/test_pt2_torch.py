@@ -432,6 +432,24 @@ def test_numbers_of_half_precision_are_joined() -> None:
         np.testing.assert_allclose(found, wanted.numpy(), rtol=2e-3, atol=2e-3)
 
 
+class Counted(torch.nn.Module):  # type: ignore[misc]
+    """How often numbers are met, and the sums of what stands beside them."""
+
+    def forward(self, x: Any, w: Any) -> Any:
+        return torch.bincount(x, minlength=7), torch.bincount(x, w, 2), torch.bincount(x), torch.bincount(x[:0])
+
+
+def test_numbers_are_counted() -> None:
+    x, w = torch.tensor([1, 2, 2, 8]), torch.randn(4)
+    model = nnrewrite.convert(torch.export.export(Counted(), (x, w)))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for given in (x, x // 4):
+        found = session.run(None, {"x": given.numpy(), "w": w.numpy()})
+        for one, wanted in zip(found, Counted()(given, w), strict=True):
+            assert one.dtype == wanted.numpy().dtype
+            np.testing.assert_allclose(one, wanted.numpy(), rtol=1e-6)
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 def test_pixels_of_bytes_are_rounded(mode: str) -> None:
     class Resized(torch.nn.Module):  # type: ignore[misc]
