@@ -70,15 +70,18 @@ def test_integers_multiply_to_wider_ones(interpreter: Interpreter, single: Singl
     agree(interpreter, source, a, a)
 
 
+@pytest.mark.parametrize("stride", [1, 2])
 def test_extents_that_the_file_does_not_tell_are_padded_for_at_run_time(
-    interpreter: Interpreter, single: Single
+    interpreter: Interpreter, single: Single, stride: int
 ) -> None:
+    """Unless what is padded is the same for all of them."""
     w = np.random.default_rng(0).uniform(-1, 1, (3, 3, 2, 2)).astype(np.float32)
-    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "dilation_h_factor": 2, "dilation_w_factor": 2}
+    options = {"padding": "SAME", "stride_h": stride, "stride_w": stride}
+    options |= {"dilation_h_factor": 3 - stride, "dilation_w_factor": 3 - stride}
     b = np.zeros(3, np.float32)
     source = single("CONV_2D", {"x": (F32, [1, None, None, 2]), "w": w, "b": b}, [(F32, [1, None, None, 3])], **options)
     model = nnrewrite.convert(source)
-    assert "Pad" in {node.op_type for node in model.graph.node}
+    assert ("Pad" in {node.op_type for node in model.graph.node}) == (stride == 2)
     x = np.random.default_rng(1).uniform(-1, 1, (1, 7, 6, 2)).astype(np.float32)
     agree(interpreter, source, x)
 
