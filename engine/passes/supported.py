@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from ..base.errors import Reason, Refusal
 from ..base.names import show_name
-from ..base.provenance import SOURCE
+from ..base.provenance import RULE, SOURCE, find_source_operator
 from ..base.startup import dataclass, replace
 from ..rewrite.stages import NORMALIZE
 from .base import Module, Visit
@@ -64,7 +64,18 @@ def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:
         reasons: tuple[Reason, ...] = () if known is None else (known,)
     else:  # of those that lower it, or else would have made others of it
         reasons = drive(module, stage).explain_misses(node) or drive(module, NORMALIZE).explain_misses(node)
-    return Refusal(node.op_type, show_name(node), reasons, why, source=node.metadata_props.get(SOURCE, ""))
+    operator = find_source_operator(node)
+    if operator != node.op_type and not why and not reasons:
+        why = f"no rule is about {node.op_type}, which {node.metadata_props.get(RULE, 'a rule')} makes of it"
+    return Refusal(
+        _name_in_files(module, operator), show_name(node), reasons, why, source=node.metadata_props.get(SOURCE, "")
+    )
+
+
+def _name_in_files(module: Module, operator: str) -> str:
+    """What files call an operator of the source, where rules have another name for it."""
+    spec = module.source.find_operator(operator)
+    return operator if spec is None or not spec.facts.called else f"{spec.facts.called} of {spec.domain}"
 
 
 def _leave_out_room(node: ir.Node) -> None:

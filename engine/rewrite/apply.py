@@ -11,7 +11,7 @@ import onnx_ir as ir
 from ..base.budget import Budget, Exhausted, TooManyError, limit_attempts
 from ..base.constants import ELEMENTS
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
-from ..base.provenance import RULE, SCOPE, SOURCE, name_source
+from ..base.provenance import RULE, SCOPE, SOURCE, find_source_operator, name_source, note_source_operator
 from ..base.quantization import CODES, MATCHED, QUANTIZE_BY, carry_grid, inherit, is_dropping_grid, read_quantization
 from ..base.startup import dataclass, field
 from ..expressions.compile import Frame, Located, evaluate, read_truth
@@ -235,11 +235,13 @@ class Applier:
             if after in fresh and after.name is None:
                 self._edits.scope.reserve([before.name])  # which no value of the graph has until the nodes are in it
                 before.name, after.name = None, before.name
-        source = name_source(root)
+        source, operator = name_source(root), find_source_operator(root)
         scope = root.metadata_props.get(SCOPE)
         stem = next((output.name for output in root.outputs if output.name), None) or next(
             (after.name for _, after in pairs if after.name), root.op_type
         )
+        for node in made:  # what is in their graphs may have been there before
+            note_source_operator(node, operator)
         for node in walk_nodes(made):
             self._edits.scope.name_node(node, f"{stem}/{node.op_type}")
             for value in node.inputs:

@@ -96,3 +96,20 @@ def test_a_function_over_sequences_that_a_model_is_given_is_refused_by_what_it_c
     }"""
     with pytest.raises(nnrewrite.UnsupportedError, match="SequenceAt x 1"):
         nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), to="tflite")
+
+
+def test_an_operator_that_a_rule_made_is_refused_by_the_name_of_what_it_made_it_of() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    net (float[4, 2] x) => (seq(float[2, 2]) y) <int64 n = {2}> { y = SplitToSequence <axis: int = 0> (x, n) }"""
+    made = r"SplitToSequence x 1: y\n    no rule is about SequenceConstruct, which sequence_of_parts .* makes of it"
+    with pytest.raises(nnrewrite.UnsupportedError, match=made):
+        nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), to="tflite")
+
+
+def test_an_operator_that_rules_have_another_name_for_is_refused_by_its_name_in_files() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+    net (float[2, 3, 4] x, int64[2, 3] i, float[5, 2] c, float[5, 2] s) => (float[2, 3, 4] y) {
+      y = com.microsoft.RotaryEmbedding <scale: float = 0.5> (x, i, c, s)
+    }"""
+    with pytest.raises(nnrewrite.UnsupportedError, match=r"RotaryEmbedding of com.microsoft x 1: y\n"):
+        nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), to="tflite")

@@ -139,3 +139,19 @@ def test_signed_codes_that_are_moved_before_they_are_computed_with_are_loaded_at
         for one in (model, made)
     )
     np.testing.assert_array_equal(found[0], want[0])
+
+
+@pytest.mark.parametrize("end", ["", "s = Constant<value_float = 1.0>() u = Mul(n, s) y = Add(u, t)"])
+def test_a_normalization_without_factors_is_one_operator_of_the_runtime_before_opset_17(
+    end: str, tmp_path: Path
+) -> None:
+    """ONNX Runtime finds it by a factor and a term for each channel: of these the optimizer had taken away ones."""
+    last = "n" if end else "y"
+    nodes = (
+        "t = Constant<value_float = 0.0>() p = Constant<value_float = 2.0>() e = Constant<value_float = 0.00001>() "
+        "m = ReduceMean<axes = [-1]>(x) d = Sub(x, m) q = Pow(d, p) v = ReduceMean<axes = [-1]>(q) "
+        f"a = Add(v, e) r = Sqrt(a) {last} = Div(d, r) {end}"
+    )
+    path = write_model(tmp_path / "model.onnx", 13, "y", nodes, "float[2, 4, 8] x")
+    nnrewrite.rewrite(path, target="onnxruntime").save(tmp_path / "better.onnx")
+    assert list_joined(tmp_path / "better.onnx", tmp_path) == ["LayerNormalization"]

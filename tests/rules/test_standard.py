@@ -308,6 +308,23 @@ def test_rows_of_codes_of_four_bits_are_taken(kind: int, zeros: bool) -> None:
     require_equal(model.SerializeToString(), [np.array([[0, 4, 2], [3, 3, 1]])])
 
 
+def test_embeddings_of_codes_are_normalized_as_numbers() -> None:
+    rng = np.random.default_rng(3)
+    shapes = {"words": (30, 8), "places": (6, 8), "segments": (2, 8), "gamma": (8,), "beta": (8,)}
+    tables = {name: rng.integers(0, 256, shape).astype(np.uint8) for name, shape in shapes.items()}
+    scales = {f"{name}_scale": np.float32(0.01 * (1 + place)) for place, name in enumerate(shapes)}
+    zeros = {f"{name}_zero": np.uint8(120 + place) for place, name in enumerate(shapes)}
+    operands = ["ids", "kinds", *shapes, "mask", *scales, *zeros]
+    node = helper.make_node("QEmbedLayerNormalization", operands, ["y", "n"], domain=RUNTIME, epsilon=1e-5)
+    given = dict.fromkeys(("ids", "kinds", "mask"), ("N", 4))
+    constants = {name: np.asarray(value) for name, value in (tables | scales | zeros).items()}
+    model = make([node], given, ["y", "n"], constants, types=dict.fromkeys((*given, "n"), 6))
+    ids, kinds = rng.integers(0, 30, (2, 4)).astype(np.int32), rng.integers(0, 2, (2, 4)).astype(np.int32)
+    mask = np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)
+    made = require_equal(model, (ids, kinds, mask))
+    assert {"Gather", "LayerNormalization"} < {one.op_type for one in made.graph.node}
+
+
 def test_what_no_rule_takes_keeps_the_name_that_files_have() -> None:
     node = helper.make_node("Attention", ["x", "w"], ["y"], domain=RUNTIME, num_heads=2, do_rotary=1)
     made = nnrewrite.convert(make([node], {"x": [1, 3, 8]}, ["y"], {"w": draw(8, 24)}), rules=STACK)
