@@ -15,7 +15,7 @@ from ..engine.dialects.operators import Catalogue, Dialect
 from . import custom, option
 from .flatbuffer_reader import FlatBuffer, Record, make_schema
 from .mapping import load
-from .stated_results import correct_types, forget_wrong_extents
+from .stated_results import forget_wrong_extents, set_types
 from .tensor import Subgraph, TensorReader, make_unique_names
 
 
@@ -95,7 +95,7 @@ class _Reader:
         graphs = [self._read_graph(subgraph) for subgraph in opened]
         for graph in graphs:
             forget_wrong_extents(graph, self.dialect)
-            correct_types(graph, self.dialect)
+            set_types(graph, self.dialect)
         model = ir.Model(graphs[0], ir_version=10, producer_name=self.dialect.name)
         model.meta["subgraphs"] = graphs
         model.meta["signatures"] = tuple(self._read_signature(s, opened) for s in root["signature_defs"] or [])

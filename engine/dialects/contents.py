@@ -12,7 +12,7 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir as ir
 
-from ..base.constants import FILL, FOLLOWED, find_fill, find_known_elements, read_initializer
+from ..base.constants import ELEMENTS, FILL, FOLLOWED, find_fill, find_known_elements, read_initializer
 from . import symbols
 from .folding import evaluate
 from .inference import UNCOUNTED, Extents, Inferred, add_attributes, read_extents
@@ -73,6 +73,14 @@ def note_fill(node: ir.Node, spec: OperatorSpec) -> None:
     for output in node.outputs if fill is not None else ():
         if output.dtype is not None and output.dtype != ir.DataType.STRING:
             output.meta[FILL] = np.asarray(fill).astype(output.dtype.numpy()).item()
+
+
+def note_elements(node: ir.Node, spec: OperatorSpec, opset: int, inferred: Sequence[Inferred]) -> None:
+    """Let results that are integers computed from extents have what is known of their elements."""
+    found = compute_elements(node, spec, opset, inferred) if spec.facts.fold and spec.facts.pure else None
+    for output, known in zip(node.outputs, found or (), strict=False):
+        if known is not None and any(one is not None for one in known.ravel().tolist()):
+            output.meta[ELEMENTS] = known
 
 
 def compute_fill(node: ir.Node, spec: OperatorSpec) -> Any:

@@ -13,7 +13,7 @@ from ..base.constants import AS_STORED, NUMBERS, Elements
 from ..base.errors import Span
 from ..base.names import Scope, permute_constant, permute_dequantized
 from ..base.quantization import DEQUANTIZE_BY, is_dropping_grid, note_numbers, read_quantization
-from ..dialects.contents import note_fill
+from ..dialects.contents import note_elements, note_fill
 from ..dialects.conversions import name_type
 from ..dialects.extents import complete, note_rank
 from ..dialects.folding import fold
@@ -330,6 +330,7 @@ class Builder:
             return self._put_constants(node, folded)
         describe(node, [(one.dtype, None if one.shape is None else make_shape(one.shape)) for one in inferred])
         note_fill(node, spec)
+        note_elements(node, spec, self._opset, inferred)
         return list(node.outputs)
 
     def _put_constants(self, node: ir.Node, results: Sequence[Elements]) -> list[ir.Value]:

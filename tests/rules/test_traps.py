@@ -227,6 +227,17 @@ def test_an_unknown_extent_is_split_into_equal_parts(interpreter: Interpreter, s
     agree(interpreter, source, np.arange(12, dtype=np.float32).reshape(2, 6), opset=opset)
 
 
+def test_images_of_any_number_have_the_height_and_width_that_they_are_resized_to(
+    interpreter: Interpreter, single: Single
+) -> None:
+    operands = {"x": (F32, [None, 3, 4, 1]), "size": np.array([7, 9], np.int32)}
+    source = single("RESIZE_BILINEAR", operands, [(F32, [2, 7, 9, 1])])
+    found = nnrewrite.convert(source)
+    extents = found.graph.output[0].type.tensor_type.shape.dim
+    assert [extent.dim_value for extent in extents[1:]] == [7, 9, 1]
+    agree(interpreter, source, np.random.default_rng(0).random((3, 3, 4, 1), np.float32))
+
+
 @pytest.mark.parametrize("kind", ["INT32", "INT64"])
 def test_extents_known_at_run_time_are_told_at_run_time(interpreter: Interpreter, single: Single, kind: str) -> None:
     source = single("SHAPE", {"x": (F32, [2, None])}, [(kind, [2])], out_type=kind)
