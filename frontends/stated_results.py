@@ -12,7 +12,8 @@ from ..engine.expressions.functions import DTYPES
 
 
 def forget_wrong_extents(graph: ir.Graph, dialect: Dialect) -> None:
-    """Take the extents from results whose rank is not what the dialect says, and from all that is computed of them."""
+    """Take the extents from results whose rank is not what the dialect says or whose samples are not those of their
+    operand, and from all that is computed of them."""
     doubted: set[int] = set()
     for node in graph:
         spec = dialect.operators.get(node.op_type)
@@ -38,9 +39,22 @@ def set_types(graph: ir.Graph, dialect: Dialect) -> None:
 
 
 def _is_wrong(node: ir.Node, value: ir.Value, spec: OperatorSpec) -> bool:
-    """Whether a result is stated to have another rank than it has of the operand's rank."""
+    """Whether a result is stated to have another rank than it has of the operand's rank, or samples of a fixed number
+    where those of its operand are free."""
+    if value.shape is None:
+        return False
     rank = _find_rank(node, value, spec)
-    return rank is not None and value.shape is not None and value.shape.rank() != rank
+    return (rank is not None and value.shape.rank() != rank) or _has_wrong_samples(node, value, spec)
+
+
+def _has_wrong_samples(node: ir.Node, value: ir.Value, spec: OperatorSpec) -> bool:
+    """Whether images are stated to be of a fixed number where those are free that they are computed of."""
+    first = node.inputs[0] if node.inputs else None
+    shapes = [one.shape for one in (first, value) if one is not None and one.shape is not None]
+    if spec.facts.layout != "implicit" or len(shapes) != 2 or not all(shape.rank() for shape in shapes):
+        return False
+    read, stated = shapes
+    return len(read) == len(stated) and not isinstance(read[0], int) and isinstance(stated[0], int)
 
 
 def _find_rank(node: ir.Node, value: ir.Value, spec: OperatorSpec) -> int | None:
@@ -51,7 +65,11 @@ def _find_rank(node: ir.Node, value: ir.Value, spec: OperatorSpec) -> int | None
         like = node.inputs[place] if place is not None and place < len(node.inputs) else None
         return None if like is None or like.shape is None else like.shape.rank()
     keeps, first = spec.facts.keeps, node.inputs[0] if node.inputs else None
-    if spec.facts.removes is None or first is None or first.shape is None or len(node.outputs) != 1:
+    if first is None or first.shape is None or len(node.outputs) != 1:
+        return None
+    if spec.facts.deepens:
+        return first.shape.rank() + spec.facts.deepens
+    if spec.facts.removes is None:
         return None
     if keeps is not None and get_option(node, spec.options[keeps]):
         return None

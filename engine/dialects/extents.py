@@ -31,6 +31,8 @@ def complete(node: ir.Node, spec: OperatorSpec, inferred: list[Inferred]) -> lis
         fillers.append(_compute_span)
     if facts.broadcasts and facts.extents:
         fillers.append(_broadcast)
+    elif facts.extents and not facts.regroups and not facts.span:
+        fillers.append(_read_sizes)
     found = list(inferred)
     if facts.same_extents and found[0].shape is None and node.inputs[0] is not None:
         found[0] = Inferred(found[0].dtype or node.inputs[0].dtype, read_extents(node.inputs[0]))
@@ -135,6 +137,20 @@ def _broadcast(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
         if extent is None and not (isinstance(other, int) and other < 0):
             found[axis] = own if other in (1, own) else other if own == 1 else None
     return tuple(found)
+
+
+def _read_sizes(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
+    """An operand with a number for each axis tells the extents of the result, as far as its elements are known."""
+    sizes = _find_operand_elements(node, spec, next(iter(spec.facts.extents)))
+    listed = any(name in node.attributes for name in spec.facts.scaled_by[1:])  # the axes that have a number
+    bounds = any(
+        name in spec.options and get_option(node, spec.options[name]) != wanted
+        for name, wanted in spec.facts.only.items()
+    )
+    if sizes is None or listed or bounds or sizes.shape != (len(shape),):
+        return shape
+    told: list[Symbol | None] = sizes.ravel().tolist()
+    return tuple([size if extent is None else extent for size, extent in zip(told, shape, strict=True)])
 
 
 def _find_operand_elements(node: ir.Node, spec: OperatorSpec, name: str) -> np.ndarray | None:

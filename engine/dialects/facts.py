@@ -324,6 +324,7 @@ class OperatorFacts:
         "Results, each with the operand whose rank it has: a file that states another is not believed, there or behind",
         Mapping[Member, Member],
     ] = field(default_factory=dict)
+    deepens: Annotated[int, "How many axes more its result has than its first operand, whatever a file states"] = 0
     kept: Annotated[Kept | None, "Operators of another program that this one stands for"] = None
 
     python: Annotated[OperatorPython, "How it is written as source code"] = field(default_factory=OperatorPython)

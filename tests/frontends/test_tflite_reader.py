@@ -207,6 +207,19 @@ def test_extents_of_what_works_element_by_element_are_free_where_those_of_its_op
     assert str(read(data, catalogue).graph.outputs[0].shape) == extents
 
 
+def test_a_number_of_images_that_is_stated_of_free_ones_is_not_believed(catalogue: Catalogue, single: Make) -> None:
+    operands = {"x": ("FLOAT32", [None, 4, 4, 1]), "size": np.array([8, 8], np.int32)}
+    data = single("RESIZE_BILINEAR", operands, [("FLOAT32", [2, 8, 8, 1])])
+    assert read(data, catalogue).graph.outputs[0].shape is None
+    data = single("RESIZE_BILINEAR", operands, [("FLOAT32", [None, 8, 8, 1])])
+    assert str(read(data, catalogue).graph.outputs[0].shape) == "[None,8,8,1]"
+
+
+def test_diagonal_matrices_have_an_axis_more_whatever_is_stated(catalogue: Catalogue, single: Make) -> None:
+    data = single("MATRIX_DIAG", {"x": ("FLOAT32", [2, 3, 3])}, [("FLOAT32", [2, 3, 3])])
+    assert read(data, catalogue).graph.outputs[0].shape is None
+
+
 def test_no_shape_and_no_rank_is_an_unknown_rank(built: Callable[..., ir.Model]) -> None:
     tensors = [tensor("x", shape=None), tensor("y", shape=None), tensor("z", shape=None, has_rank=True)]
     graph = built(tensors, [operator([0], [1]), operator([1], [2])], [0], [2]).graph

@@ -26,6 +26,8 @@ F32 = "FLOAT32"
 
 pytestmark = pytest.mark.usefixtures("counted")
 
+VALID = [ir.AttrString("padding", "VALID"), ir.AttrInt64("stride_h", 1), ir.AttrInt64("stride_w", 1)]
+
 
 def agree(interpreter: Interpreter, source: bytes, *inputs: Any, opset: int | None = None) -> None:
     """The interpreter and the converted model yield the same type, shape and, but for a last digit, elements."""
@@ -228,6 +230,43 @@ def test_an_unknown_extent_is_split_into_equal_parts(interpreter: Interpreter, s
     operands = {"dim": np.array(1, np.int32), "x": (F32, [2, None])}
     source = single("SPLIT", operands, [(F32, [2, None])] * 3, num_splits=3)
     agree(interpreter, source, np.arange(12, dtype=np.float32).reshape(2, 6), opset=opset)
+
+
+def test_a_convolution_in_pieces_is_one_with_holes_of_any_number_of_images(
+    interpreter: Interpreter, catalogue: Catalogue
+) -> None:
+    w = np.random.default_rng(1).random((3, 3, 3, 2), np.float32)
+    block, paddings = np.array([2, 2], np.int32), np.array([[2, 3], [2, 3]], np.int32)
+    operands = {"x": (F32, [None, 5, 5, 2]), "block": block, "paddings": paddings}
+    model = probe.make_operator_model(catalogue, "SPACE_TO_BATCH_ND", operands, [(F32, [None, 5, 5, 2])])
+    graph = model.graph
+    constants = {"w": w, "b": np.ones(3, np.float32), "crops": np.array([[0, 1], [0, 1]], np.int32)}
+    for name, array in constants.items():
+        held = ir.tensor(array, name=name)
+        graph.register_initializer(
+            ir.Value(name=name, const_value=held, type=ir.TensorType(held.dtype), shape=held.shape)
+        )
+    given = {name: graph.initializers[name] for name in (*constants, "block")}
+    conv = ir.Node("tflite", "CONV_2D", [graph.outputs[0], given["w"], given["b"]], name="conv", attributes=VALID)
+    whole = ir.Node("tflite", "BATCH_TO_SPACE_ND", [conv.outputs[0], given["block"], given["crops"]], name="whole")
+    for node in (conv, whole):
+        node.outputs[0].type, node.outputs[0].shape = ir.TensorType(ir.DataType.FLOAT), None
+        graph.append(node)
+    graph.outputs[:] = [whole.outputs[0]]
+    source = write(model, catalogue)
+    assert {node.op_type for node in nnrewrite.convert(source).graph.node} == {"Transpose", "Conv"}
+    agree(interpreter, source, np.random.default_rng(0).random((3, 5, 5, 2), np.float32))
+
+
+def test_images_of_any_number_have_the_height_and_width_that_they_are_resized_to(
+    interpreter: Interpreter, single: Single
+) -> None:
+    operands = {"x": (F32, [None, 3, 4, 1]), "size": np.array([7, 9], np.int32)}
+    source = single("RESIZE_BILINEAR", operands, [(F32, [2, 7, 9, 1])])
+    found = nnrewrite.convert(source)
+    extents = found.graph.output[0].type.tensor_type.shape.dim
+    assert [extent.dim_value for extent in extents[1:]] == [7, 9, 1]
+    agree(interpreter, source, np.random.default_rng(0).random((3, 3, 4, 1), np.float32))
 
 
 @pytest.mark.parametrize("kind", ["INT32", "INT64"])
