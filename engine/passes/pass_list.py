@@ -122,9 +122,9 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         *rest,
         (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom, options.keep_all), across and not code),
         (fold, not across),
-        (FollowExtents(), implied),
         (CommonSubexpressions(constants=not across, visits=Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
+        (FollowExtents(), implied),
         *(
             [(PlaceTransposes(options.layout, options.outputs, copies=across), True)]
             if options.layout is not None and ordered and (across or rules.source.schemas)
