@@ -25,7 +25,7 @@ from ..syntax.tree_traversal import find_leading
 from .digests import digest_code, digest_pack
 from .entries import list_entries
 from .folders import find_built_in, find_folders, is_built_in, list_built_in, read_folder_once, read_text
-from .headers import read_pair
+from .headers import add_bases, read_pair
 from .parse_cache import Parses
 from .reversed_rules import add_reversed
 from .scopes import separate_definitions
@@ -309,7 +309,8 @@ def _check_prerequisites(files: Sequence[tree.RuleFile], parses: Parses) -> list
             found.append(Diagnostic(file.span, message, (), suggest(name, list_built_in())))
         else:
             within = [one for one in files if one.source == one.target == file.source]  # which that step has as well
-            found += _find_missing_rules(file, name, without, [*_parse_pack(name, parses), *within])
+            there = [one for pack in add_bases((name,)) for one in _parse_pack(pack, parses)]
+            found += _find_missing_rules(file, name, without, [*there, *within])
     return found
 
 

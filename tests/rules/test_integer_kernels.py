@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import nnrewrite
@@ -124,6 +125,16 @@ class Model:
         return onnx.shape_inference.infer_shapes(model).SerializeToString()
 
 
+def assert_converted_alike(graph: onnx.GraphProto, constants: Mapping[str, Any], interpreter: Interpreter) -> None:
+    """A graph of opset 18 with some constants computes the same as TensorFlow Lite."""
+    graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), name) for name, a in constants.items())
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+    made = nnrewrite.rewrite(model, to="tflite").encoded
+    assert isinstance(made, Encoded)
+    verdict = compare_models(model, made.encode(), interpreter=interpreter)
+    assert verdict.passed, verdict.differences
+
+
 def check(model: Model, kernels: set[str], interpreter: Interpreter, reach: float = 1.5, inner: int = 0) -> None:
     """All outputs are at most a step apart, and nothing but the ends and `inner` operators computes with real numbers;
     inputs are up to `reach`."""
@@ -189,12 +200,7 @@ def test_codes_of_any_extents_may_be_read_by_another_grid_than_they_are_written_
     constants = {"s": np.float32(0.02), "t": np.float32(0.01), "u": np.float32(0.03), "z": np.int8(-7)}
     ends = [[helper.make_tensor_value_info(name, 1, ["rows", "columns", 4])] for name in "xy"]
     graph = helper.make_graph(nodes, "m", *ends)
-    graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), name) for name, a in constants.items())
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
-    made = nnrewrite.rewrite(model, to="tflite").encoded
-    assert isinstance(made, Encoded)
-    verdict = compare_models(model, made.encode(), interpreter=interpreter)
-    assert verdict.passed, verdict.differences
+    assert_converted_alike(graph, constants, interpreter)
 
 
 def test_a_channel_of_next_to_no_weights_computes_with_codes(interpreter: Interpreter) -> None:
@@ -422,9 +428,4 @@ def test_pads_of_several_grids_may_share_the_code_that_they_put(interpreter: Int
         ]
     ends = [helper.make_tensor_value_info(name, 1, [2, 3, 4]) for name in "ab"]
     graph = helper.make_graph(nodes, "m", ends, [helper.make_empty_tensor_value_info(f"{name}y") for name in "ab"])
-    graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), name) for name, a in constants.items())
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
-    made = nnrewrite.rewrite(model, to="tflite").encoded
-    assert isinstance(made, Encoded)
-    verdict = compare_models(model, made.encode(), interpreter=interpreter)
-    assert verdict.passed, verdict.differences
+    assert_converted_alike(graph, constants, interpreter)
