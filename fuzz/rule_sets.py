@@ -14,6 +14,7 @@ from ..conversion.options import DEFAULT, PORTABLE, Options
 from ..engine.base.errors import CallError, RewriteError, suggest_nearest
 from ..engine.base.garbage_collection import pause_collection
 from ..engine.packs import folders, loader
+from ..engine.packs.headers import find_pair
 from ..engine.packs.loader import Pack
 from . import baseline
 from .categories import Category, list_categories
@@ -70,7 +71,7 @@ def find_records(found: Sequence[RuleSets], options: Options) -> dict[str, Path]
 
     Those of other packs than the program's are in their folders. The program's own, and those of packs that are not the
     target itself, are of conversions for the target that is usual for these rules; rules that others are laid over are
-    recorded as they are tried with the default rules.
+    recorded as they are tried with the default rules, and have no record where they are tried without these.
     """
     stack, usual = found[0], options.runtime == options.replace(target=None).runtime
     if stack.own:
@@ -79,7 +80,8 @@ def find_records(found: Sequence[RuleSets], options: Options) -> dict[str, Path]
     files = {trial.name: _find_record(trial) for one in found for trial in one.trials} if usual else {}
     if options.rules == DEFAULT.rules:
         return files
-    named = {folder / baseline.NAME for folder in folders.find_folders(options.rules)}
+    _, below = find_pair(DEFAULT.rules) or ("", "")
+    named = {folder / baseline.NAME for folder in folders.find_folders(options.rules) if folder.name != below}
     return {name: file for name, file in files.items() if file in named}
 
 

@@ -43,13 +43,15 @@ class Reference:
     by the range of what a thread has depends on how many there are, and last as precise with weights of few bits as a
     model's operands are, where it lets the runtime round. `fixed` are the extents that the
     result has where the original's are free, for each input in order: those are tried first. To load a model takes no
-    more than so many `seconds`, nor does a run.
+    more than so many `seconds`, nor does a run. A `precise` one keeps products of bytes from saturating, which the
+    runtime does where it optimizes: then all sets of kernels are with its optimizations.
     """
 
     fixed: Sequence[Sequence[object]] = ()
     seconds: float = TIME_LIMIT
-    _loaded: dict[tuple[str | bytes, Kernels], Runtime] = field(default_factory=dict)
-    _described: dict[str | bytes, Signature] = field(default_factory=dict)
+    precise: bool = False
+    _loaded: dict[tuple[str | bytes, Kernels], Runtime] = field(default_factory=dict, init=False)
+    _described: dict[str | bytes, Signature] = field(default_factory=dict, init=False)
 
     def describe(self, model: Source) -> Signature:
         """Read the inputs and outputs of a model; sizes that are free are the first with which it runs.
@@ -90,9 +92,14 @@ class Reference:
                     raise InterpreterError("ONNX Runtime has no other kernels")
                 source, folder = found, None if isinstance(key, bytes) else Path(key).absolute().parent
             try:
-                optimized = kernels is not Kernels.OPTIMIZED
+                alone = kernels is Kernels.OPTIMIZED
                 self._loaded[key, kernels] = Runtime(
-                    source, int(not optimized), optimized=optimized, folder=folder, seconds=self.seconds
+                    source,
+                    int(alone),
+                    optimized=self.precise or not alone,
+                    precise=self.precise,
+                    folder=folder,
+                    seconds=self.seconds,
                 )
             except ModelTimeoutError:
                 raise

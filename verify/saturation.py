@@ -20,6 +20,8 @@ from .interpreter import require
 
 #: the runtime's option to compute with unsigned weights where signed ones would saturate
 PRECISE = "session.x64quantprecision"
+#: what is said where a model agrees with its original as that computes where they do not
+UNSATURATED = "the original's products of bytes saturate on this processor, and were kept from it"
 
 
 @functools.cache

@@ -27,7 +27,7 @@ from .pytorch import PyTorch
 from .reals import write_real_form
 from .reference import Reference
 from .runtime import Runtime
-from .saturation import explain_saturation
+from .saturation import UNSATURATED, can_saturate, explain_saturation
 from .signature import Signed
 from .time_limit import TIME_LIMIT
 
@@ -116,7 +116,7 @@ def compare_models(
             runtime = Runtime(target, precise=precise, seconds=timeout)
         worker: Worker
         if read == REFERENCE:
-            worker = Reference([runtime.read_shape(name) for name in runtime.inputs], timeout)
+            worker = Reference([runtime.read_shape(name) for name in runtime.inputs], timeout, precise)
         elif read == EXPORTED:
             worker = PyTorch(timeout)
         else:
@@ -127,6 +127,10 @@ def compare_models(
             return Verification((), problems, seed=seed)
         candidate = TargetModel(runtime, target, seed, samples, inputs, precise)
         found = _compare_batches(worker, source, described, candidate)
+        if not (found.passed or precise) and isinstance(worker, Reference) and can_saturate():
+            other = _compare_batches(replace(worker, precise=True), source, described, candidate)
+            if other.passed:
+                return replace(other, remarks=(*other.remarks, UNSATURATED))
         if found.passed or precise or isinstance(runtime, Interpreted):
             return found
         exact = replace(candidate, runtime=Runtime(target, single=True, seconds=timeout))

@@ -10,6 +10,7 @@ import pytest
 from nnrewrite.backends.tflite_file import Encoded
 from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
+from nnrewrite.verify.runtime import Runtime
 
 pytestmark = pytest.mark.slow
 
@@ -64,11 +65,9 @@ def convert(model: bytes, **options: str) -> bytes:
 def test_a_layer_of_codes_has_the_numbers_of_the_runtime(
     steps: int, both: bool, scales: int, interpreter: Interpreter
 ) -> None:
-    import onnxruntime
-
     model = make(steps, 1, both, scales)
     x = np.random.default_rng(0).standard_normal((steps, 1, WIDTH)).astype(np.float32)
-    wanted = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    wanted = Runtime(model, precise=True).run([x])
     (found,) = interpreter.run(convert(model), [[x]], Kernels.DEFAULT)
     for one, other in zip(wanted, found, strict=True):
         np.testing.assert_allclose(other, one, atol=1e-6)
