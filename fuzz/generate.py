@@ -32,6 +32,8 @@ _MOST = 4
 _FEW = 2
 #: in so many of a hundred draws; what is computed is what a graph reads, of what it is given
 _UNKNOWN_EXTENTS, _CONSTANT, _COMPUTED = 16, 30, 50
+#: in so many real numbers that a test names, of a type that nothing before them tells, are of the usual one
+_USUAL = 80
 #: in so many an operand whose elements are named is fed all the same
 _FED, _SELDOM_FED = 40, 12
 #: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
@@ -339,6 +341,8 @@ class CaseBuilder:
         if not (fit := fit_types(array, spec, position, kinds, given, opset)):
             raise Rejected(f"{spec.name} takes no {array.tolist()} at opset {self.opset}")
         like = [name for name in fit if DTYPES[name] in self.listed]  # lists that are joined are of one type
+        if not given and "f32" in fit and self.choices.draw_chance(_USUAL):  # so are what it is joined with
+            fit = ["f32"]
         dtype = DTYPES[self.choices.pick(like if len(fit) > 1 and like and self.choices.draw_chance(60) else fit)]
         self.widened |= bool(like) and dtype not in self.listed  # the test does not say that lists are of several types
         self.listed.add(dtype)
