@@ -10,7 +10,7 @@ from ..base.errors import Note
 from ..dialects.operators import Catalogue, OperatorSpec
 from ..expressions.compile import Frame, Located, evaluate
 from ..expressions.functions import convert_to_python
-from ..rewrite.outlines import Contents
+from ..rewrite.outlines import Contents, Outline
 from ..rewrite.pattern import Absent, AnyOf, Defined, NodePattern, Number, Operand, Variable
 from ..rewrite.rules import Override, Rule, RuleSet
 from ..rewrite.stages import JUDGING, ONCE
@@ -36,11 +36,14 @@ def report_shadowed(
     for stage, (domain, operator) in ruleset.list_roots():
         if stage in JUDGING:
             continue  # each of them is asked
-        candidates = ruleset.list_candidates(stage, domain, operator)
+        outlines = ruleset.list_outlines(stage, domain, operator)
         # Patterns of several nodes are tried before all others where rules are tried once.
-        ordered = sorted(candidates, key=lambda rule: not rule.deep) if stage in ONCE else candidates
-        for earlier, later in _pair_rules(ordered):
-            if later.place in told or not _is_unconditional(earlier) or not _can_cover(earlier, later):
+        ordered = sorted(outlines, key=lambda one: not one.deep) if stage in ONCE else outlines
+        for first, second in _pair_outlines(ordered, files):
+            earlier, later = ruleset.find_rule(first, operator), ruleset.find_rule(second, operator)
+            if earlier is None or later is None or later.place in told:
+                continue
+            if not _is_unconditional(earlier) or not _can_cover(earlier, later):
                 continue
             told.add(later.place)
             if earlier.order[0] == later.order[0]:
@@ -50,10 +53,15 @@ def report_shadowed(
     return list(overrides.values())
 
 
-def _pair_rules(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
-    for position, later in enumerate(rules):
-        for earlier in rules[:position]:
+def _pair_outlines(outlines: Sequence[Outline], files: Sequence[tree.RuleFile]) -> Iterator[tuple[Outline, Outline]]:
+    """Each rule with each before it that has no `where`: most have one, and need not be compiled."""
+    free = list[Outline]()
+    for later in outlines:
+        for earlier in free:
             yield earlier, later
+        item = files[later.file].items[later.item]
+        if not any(isinstance(clause, tree.Where) for clause in getattr(item, "clauses", ())):
+            free.append(later)
 
 
 def _report_pair(earlier: Rule, later: Rule, diagnosis: Collector) -> None:

@@ -49,6 +49,7 @@ class Home:
     keys: Mapping[str, Key]
 
 
+@functools.cache
 def list_homes() -> tuple[Home, ...]:
     """All places with keys, those inside of others behind these."""
     found = []

@@ -128,8 +128,8 @@ class RuleSet:
 
     def list_candidates(self, stage: str, domain: str, operator: str) -> tuple[Rule, ...]:
         """The rules of a stage whose root may be an operator, the first to try first."""
-        outlines = self._list_outlines(stage, domain, operator, None)
-        found = (self._find_rule(one, operator) for one in outlines)
+        outlines = self.list_outlines(stage, domain, operator)
+        found = (self.find_rule(one, operator) for one in outlines)
         return tuple(rule for rule in found if rule is not None)
 
     def iterate_candidates(self, stage: str, node: ir.Node, deep: bool | None = None) -> Iterator[Rule]:
@@ -149,7 +149,7 @@ class RuleSet:
         orders = list_orders(node, find_spec) if outlines else ()
         for one in outlines if orders else ():
             if may_match(one.needs, node, orders, find_spec):
-                rule = self._find_rule(one, operator)
+                rule = self.find_rule(one, operator)
                 if rule is not None:
                     yield rule
 
@@ -159,7 +159,11 @@ class RuleSet:
             not rule.general for rule in self.list_candidates(NORMALIZE, domain, operator)
         )
 
-    def _list_outlines(self, stage: str, domain: str, operator: str, deep: bool | None) -> list[Outline]:
+    def list_outlines(self, stage: str, domain: str, operator: str, deep: bool | None = None) -> list[Outline]:
+        """The rules of a stage whose root may be an operator as they are known before they are compiled, in order.
+
+        `deep` asks for those that cover several nodes, or one alone.
+        """
         key = stage, domain, operator, deep
         if key not in self._outlined:
             found = [one for one in self._index.get((stage, (domain, operator)), ()) if deep in (None, one.deep)]
@@ -171,10 +175,10 @@ class RuleSet:
     ) -> list[Outline]:
         """Those of the rules about an operator that may fit where its first operands come from these."""
         orders = [made, made[::-1]] if len(made) == 2 else [made]
-        found = self._list_outlines(stage, domain, operator, deep)
+        found = self.list_outlines(stage, domain, operator, deep)
         return [one for one in found if may_match_producers(one.needs, operator, orders)]
 
-    def _find_rule(self, one: Outline, operator: str) -> Rule | None:
+    def find_rule(self, one: Outline, operator: str) -> Rule | None:
         """The rule of an outline; None where it is for other operators or opsets."""
         key = one.order, operator
         if key not in self._found:
