@@ -32,10 +32,8 @@ _MOST = 4
 _FEW = 2
 #: in so many of a hundred draws; what is computed is what a graph reads, of what it is given
 _UNKNOWN_EXTENTS, _CONSTANT, _COMPUTED = 16, 30, 50
-#: in so many real numbers that a test names, of a type that nothing before them tells, are of the usual one
-_USUAL = 80
-#: in so many an operand whose elements are named is fed all the same
-_FED, _SELDOM_FED = 40, 12
+#: in so many an operand whose elements are named is fed all the same; in so many its type is usual if nothing tells it
+_FED, _SELDOM_FED, _USUAL = 40, 12, 80
 #: in so many of a hundred draws the operands of a node with two are exchanged: what fires then must hold then
 _EXCHANGED = 12
 #: in so many a rule over the target is tried on elements of another type
