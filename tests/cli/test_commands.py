@@ -49,8 +49,9 @@ def model(folder: Path, single: Callable[..., bytes]) -> Path:
 
 
 @pytest.mark.slow
-def test_the_packs_that_come_with_the_program_have_no_mistakes() -> None:
-    result = call("check")
+@pytest.mark.parametrize("names", [("tflite2onnx",), pytest.param((), marks=pytest.mark.thorough)])
+def test_the_packs_that_come_with_the_program_have_no_mistakes(names: tuple[str, ...]) -> None:
+    result = call("check", *names)
     assert (result.exit_code, result.stderr) == (0, "")
     assert re.search(r"tflite2onnx: no mistakes in \d+ files: \d+ rules, \d+ tables, \d+ definitions", result.stdout)
 
@@ -389,7 +390,7 @@ def test_a_file_that_cannot_be_parsed_is_told(folder: Path) -> None:
     assert "a.rules:1:1: error: unexpected `rule`" in result.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", sorted(BUILT_IN.rglob("*.rules")), ids=lambda path: path.stem)
 def test_rules_of_the_program_are_formatted(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -72,7 +72,7 @@ def list_below(name: str, files: Sequence[tree.RuleFile]) -> list[tree.Definitio
     return [one for file in files if file.name in reached for one in file.items if isinstance(one, tree.Definition)]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", HIGHEST)
 def test_no_definition_says_what_another_says_that_the_same_files_can_call(name: str) -> None:
     assert find_twins(list_below(name.replace("-", "_"), loader.load((name,)).files)) == []

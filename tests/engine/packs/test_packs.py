@@ -578,13 +578,11 @@ def test_a_changed_operator_is_read_anew(make: Make) -> None:
     "spoil",
     [
         lambda data: b"",
-        lambda data: data[:-1],
         lambda data: data[: len(data) // 2],
-        lambda data: bytes([data[0] ^ 1]) + data[1:],
         lambda data: data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 16]) + data[len(data) // 2 + 1 :],
         lambda data: b"\x80\x04." * 100,
     ],
-    ids=["empty", "cut by one", "cut in half", "first bit", "one bit inside", "something else"],
+    ids=["empty", "cut in half", "one bit inside", "something else"],
 )
 def test_what_was_spoilt_is_made_anew(
     make: Make, kept: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[bytes], bytes]
