@@ -13,6 +13,9 @@ from .interpreter import InterpreterError, Kernels, ModelTimeoutError, Source, T
 # asked last and only when the others disagree: they are slow, lack operators, and some are wrong (SUM of integers).
 ORDER = (Kernels.DEFAULT, Kernels.OPTIMIZED, Kernels.REFERENCE)
 
+#: so many draws are tried where all elements of a result are one number
+_PLAIN = 6
+
 #: what an original computes of each sample, by the kernels that it was run by
 Runs = dict[Kernels, list[list[Array]]]
 
@@ -21,9 +24,12 @@ def find_first(
     worker: Worker, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
 ) -> tuple[list[list[Array]], Runs, list[str]]:
     """Find inputs that the interpreter takes and a set of kernels that runs the model on them. Those that leave all
-    results empty, as sounds shorter than a window do, are taken where there are no others."""
+    results empty, as sounds shorter than a window do, are taken where there are no others; before these, those of which
+    all elements of each result are one number, as of a sequence of no length, if a few others are the same."""
     failure: InterpreterError | None = None
     empty: tuple[list[list[Array]], Runs, list[str]] | None = None
+    plain: tuple[list[list[Array]], Runs, list[str]] | None = None
+    left = _PLAIN
     for samples in filter(None, draws):
         feeds = [list(sample) for sample in samples]
         remarks: list[str] = []
@@ -36,13 +42,22 @@ def find_first(
                 remarks.append(f"{kernels} kernels: {error}")
                 failure = failure or error
                 continue
-            if any(one.size for results in found[1][kernels] for one in results):
+            results = [one for several in found[1][kernels] for one in several if one.size]
+            if any(map(_tells, results)):
                 return found
-            empty = empty or found
+            empty, plain = empty or found, plain or (found if results else None)
+            left -= bool(results)
             break
-    if empty is not None:
-        return empty
+        if not left:
+            break
+    if found_least := plain or empty:
+        return found_least
     raise failure or VerificationError("there are no inputs to run the models on")
+
+
+def _tells(result: Array) -> bool:
+    """Whether a result tells something of what it was computed from: one real number, or elements that differ."""
+    return result.dtype.kind == "f" if result.size == 1 else bool((result != result.flat[0]).any())
 
 
 def add_other_sizes(

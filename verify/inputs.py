@@ -24,7 +24,9 @@ def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator
     """Draw samples of inputs, each time anew from a narrower domain until the model takes them.
 
     Floats are uniform in [-1, 1); quantized integers and 8-bit ones use all their codes; other integers lie in [0, 10),
-    then {0, 1}, then are 0, then in [1, 10), but are 1 where they count what there is; strings are digits. A dimension
+    then {0, 1}, then are 0, then in [1, 10), then are the length of what stands beside them where there is one for each
+    sample, as of sequences with what stands behind their ends; but are 1 where they count what there is; strings are
+    digits. A dimension
     that is not static is what the file says in its place, and where that is 1, as it is where nothing is said, others
     are tried before it. The same seed gives the same inputs. Where no domain narrows and all extents are known there is
     one draw.
@@ -36,6 +38,27 @@ def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator
         for limits in RANGES if narrows else RANGES[:1]:
             generator = np.random.default_rng(seed)
             yield [[_draw_value(tensor, generator, limits, extent) for tensor in tensors] for _ in range(samples)]
+        if any(map(_may_be_length, tensors)) and any(map(_may_be_sequence, tensors)):
+            generator = np.random.default_rng(seed)
+            drawn = [[_draw_value(one, generator, RANGES[0], extent) for one in tensors] for _ in range(samples)]
+            yield [_set_lengths(tensors, sample) for sample in drawn]
+
+
+def _may_be_length(tensor: Tensor) -> bool:
+    """Whether a tensor may say how long each sample is: an integer for each."""
+    return _is_index(tensor) and len(tensor.shape) == 1 and not tensor.counts
+
+
+def _may_be_sequence(tensor: Tensor) -> bool:
+    """Whether a tensor may be that of which lengths are told: real, with more axes than that of samples."""
+    return tensor.dtype.startswith("float") and len(tensor.shape) > 1
+
+
+def _set_lengths(tensors: Sequence[Tensor], sample: Sequence[Array]) -> list[Array]:
+    """A sample in which all lengths are that of the first sequence."""
+    pairs = list(zip(tensors, sample, strict=True))
+    length = next(array.shape[1] for tensor, array in pairs if _may_be_sequence(tensor))
+    return [np.full_like(array, length) if _may_be_length(tensor) else array for tensor, array in pairs]
 
 
 def _may_be_sound(tensor: Tensor) -> bool:

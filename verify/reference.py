@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.base.errors import VerificationError
+from .crashes import find_signal
 from .frames import Array
 from .inputs import SECOND, SIZES, draw
 from .interface_grids import InterfaceGrids, read_interface_grids
@@ -34,6 +36,9 @@ _WHOLE = ("int32", "int64")
 #: so many combinations of sizes are tried before a model is said not to run
 _TRIED = 60
 
+#: what runs a model on samples
+Run = Callable[[Sequence[Sequence[Array]]], list[list[Array]]]
+
 
 @dataclass(slots=True, eq=False)
 class Reference:
@@ -52,6 +57,7 @@ class Reference:
     precise: bool = False
     _loaded: dict[tuple[str | bytes, Kernels], Runtime] = field(default_factory=dict, init=False)
     _described: dict[str | bytes, Signature] = field(default_factory=dict, init=False)
+    _harmless: set[tuple[object, ...]] = field(default_factory=set, init=False)
 
     def describe(self, model: Source) -> Signature:
         """Read the inputs and outputs of a model; sizes that are free are the first with which it runs.
@@ -60,9 +66,9 @@ class Reference:
         """
         key = model if isinstance(model, bytes) else os.fspath(model)
         if key not in self._described:
-            self._described[key] = _find_sizes(
-                self._load(key, Kernels.OPTIMIZED), read_interface_grids(key), self.fixed
-            )
+            runtime = self._load(key, Kernels.OPTIMIZED)
+            run = functools.partial(self.run, key, kernels=Kernels.OPTIMIZED)
+            self._described[key] = _find_sizes(runtime, run, read_interface_grids(key), self.fixed)
         return self._described[key]
 
     def list_shapes(self, model: Source) -> list[tuple[object, ...]]:
@@ -76,12 +82,27 @@ class Reference:
         """Run a model on samples and return the outputs of each; raises InterpreterError where it does not run."""
         key = model if isinstance(model, bytes) else os.fspath(model)
         runtime = self._load(key, kernels)
+        for sample in samples:
+            self._require_harmless(key, sample)
         try:
             return [runtime.run(sample) for sample in samples]
         except ModelTimeoutError:
             raise
         except VerificationError as error:
             raise InterpreterError(f"{error}") from error
+
+    def _require_harmless(self, key: str | bytes, sample: Sequence[Array]) -> None:
+        """Raise InterpreterError where a run on inputs of these extents would end this process.
+
+        Tried is the runtime in one thread, as a copy of a process has no other.
+        """
+        shapes = key, tuple(array.shape for array in sample)
+        if shapes in self._harmless:
+            return
+        runtime = self._load(key, Kernels.OPTIMIZED)
+        if ended := find_signal(lambda: runtime.run(sample), self.seconds):
+            raise InterpreterError(f"ONNX Runtime crashes ({ended}) when it runs the model")
+        self._harmless.add(shapes)
 
     def _load(self, key: str | bytes, kernels: Kernels) -> Runtime:
         if (key, kernels) not in self._loaded:
@@ -108,7 +129,9 @@ class Reference:
         return self._loaded[key, kernels]
 
 
-def _find_sizes(runtime: Runtime, interface: InterfaceGrids, fixed: Sequence[Sequence[object]] = ()) -> Signature:
+def _find_sizes(
+    runtime: Runtime, run: Run, interface: InterfaceGrids, fixed: Sequence[Sequence[object]] = ()
+) -> Signature:
     """The inputs and outputs of a model at the first sizes with which it runs, with what is known of their grids."""
     names: dict[Any, Sequence[int]] = {}
     shapes = [runtime.read_shape(name) for name in runtime.inputs]
@@ -135,7 +158,7 @@ def _find_sizes(runtime: Runtime, interface: InterfaceGrids, fixed: Sequence[Seq
         inputs = tuple(_add_grid(_describe_tensor(runtime, name, sizes), interface) for name in runtime.inputs)
         for [sample] in draw(inputs):
             try:
-                results = runtime.run(sample)
+                (results,) = run([sample])
             except ModelTimeoutError:
                 raise
             except VerificationError as error:

@@ -34,7 +34,7 @@ from nnrewrite.verify import (
 )
 from nnrewrite.verify.comparison import choose_worst, measure_distance, measure_largest_difference
 from nnrewrite.verify.frames import Array, receive, send
-from nnrewrite.verify.inputs import draw
+from nnrewrite.verify.inputs import RANGES, draw
 from nnrewrite.verify.interpreted import widen_integers
 from nnrewrite.verify.verification_table import format_table, summarize
 
@@ -251,6 +251,25 @@ def test_integers_that_may_be_positions_are_drawn_from_ever_narrower_ranges() ->
     ranges = [(array.min(), array.max()) for ((array,),) in draw([Tensor("i", "int32", (99,), (99,))])]
     assert ranges == [(0, 9), (0, 1), (0, 0), (1, 9)]
     assert len(list(draw([floats(1), codes(1)]))) == 1
+
+
+def test_integers_for_each_sample_may_be_the_lengths_of_sequences() -> None:
+    *others, (lengths,) = draw([Tensor("x", "float32", (2, 80), (2, 80)), Tensor("n", "int64", (2,), (2,))])
+    assert len(others) == len(RANGES) and lengths[1].tolist() == [80, 80]
+    masked = """<ir_version: 8, opset_import: ["": 18]> net (float[2, 80] x, int64[2] n) => (float[2, 80] y)
+        <int64 zero = {0}, int64 one = {1}, int64 all = {80}, float nothing = {0}>
+        { p = Range(zero, all, one) e = Unsqueeze(n, axis) m = Less(p, e) z = Where(m, x, nothing)
+          y = Slice(z, far, end, axis) }"""
+    model = onnx.parser.parse_model(masked)
+    constants = {"axis": [1], "far": [40], "end": [80]}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.array(v), k) for k, v in constants.items())
+    del model.graph.output[0].type.tensor_type.shape.dim[1:]
+    model.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 40
+    original = model.SerializeToString()
+    (y,) = compare_models(
+        original, nnrewrite.rewrite(original, rules="onnx2onnx").model.SerializeToString()
+    ).comparisons
+    assert y.low < 0 < y.high
 
 
 # ---- the worker ------------------------------------------------------------------------------------------------------
