@@ -182,8 +182,9 @@ def test_unpooling_puts_each_element_in_its_place(single: Single) -> None:
 MATRIX = np.array([[0.9, 0.3, 0, -0.7], [-0.2, 1.1, 0, 0.6], [0, 0, 1, 0], [0, 0, 0, 1]], np.float32)
 
 
-def test_landmarks_are_transformed_but_for_their_third_coordinate(single: Single) -> None:
-    x = noise(1, 5, 3)
+@pytest.mark.parametrize("coordinates", [2, 3])
+def test_landmarks_are_transformed_but_for_their_third_coordinate(single: Single, coordinates: int) -> None:
+    x = noise(1, 5, coordinates)
     want = x.copy()
     want[0, :, :2] = x[0, :, :2] @ MATRIX[:2, :2].T + MATRIX[:2, 3]
     source = single("TransformLandmarks", {"x": (F32, x.shape), "m": (F32, [1, 4, 4])}, [(F32, x.shape)])
