@@ -21,7 +21,10 @@ def find_first(
     worker: Worker, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
 ) -> tuple[list[list[Array]], Runs, list[str]]:
     """Find inputs that the interpreter takes and a set of kernels that runs the model on them. Those that leave all
-    results empty, as sounds shorter than a window do, are taken where there are no others."""
+    results empty, as sounds shorter than a window do, are taken where there are no others.
+
+    Raises VerificationError where it takes none.
+    """
     failure: InterpreterError | None = None
     empty: tuple[list[list[Array]], Runs, list[str]] | None = None
     for samples in filter(None, draws):
