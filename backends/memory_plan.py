@@ -101,7 +101,10 @@ def _list_blocks(graph: ir.Graph, nodes: Mapping[ir.Node, int], batch: int) -> I
 
 
 def count_bytes(value: ir.Value, batch: int = 1) -> int:
-    """The bytes of a value, as many more as make them end at an aligned one; 0 where they cannot be told."""
+    """The bytes of a value, as many more as make them end at an aligned one; 0 where they cannot be told.
+
+    Raises ModelError for strings.
+    """
     if value.dtype is None or value.shape is None:
         return 0
     if value.dtype == ir.DataType.STRING:

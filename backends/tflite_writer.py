@@ -48,7 +48,8 @@ def write_parts(
 ) -> Iterator[flatbuffer_writer.Buffer]:
     """Write as `write` does, in parts to be put one behind the other; constants behind the tables are not copied.
 
-    Which rule made each operator stands beside the model where it is to be `recorded`.
+    Which rule made each operator stands beside the model where it is to be `recorded`. Raises ModelError for what the
+    format cannot hold.
     """
     dialect = catalogue.find_dialect("tflite")
     with pause_collection():

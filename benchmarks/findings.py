@@ -105,7 +105,7 @@ def list_interpreter_findings(catalogue: Catalogue) -> Iterator[Finding]:
                  codes(real(a, half) + real(b, quarter), half, np.int16), to=half, pot_scale_int16=True)  # fmt: skip
 
 
-def run() -> Iterator[Finding]:
+def list_runtime_findings() -> Iterator[Finding]:
     """Those of ONNX Runtime."""
 
     def text(name: str, body: str, inputs: Sequence[Array], right: Array, opset: int = 18) -> Finding:
@@ -201,7 +201,7 @@ def main() -> None:
     asked = parser.parse_args()
     print("| model | run by | what is seen |")
     print("|---|---|---|")
-    for finding in (*list_interpreter_findings(load()), *run()):
+    for finding in (*list_interpreter_findings(load()), *list_runtime_findings()):
         if asked.out is not None:
             asked.out.mkdir(parents=True, exist_ok=True)
             (asked.out / (finding.name + finding.suffix)).write_bytes(finding.model)

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -355,42 +355,21 @@ def main() -> None:
     if arguments.list:
         print(*chosen, sep="\n")
         return
-    killed, mistakes = 0, 0
     survivors: list[Mutant] = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as threads:
-        free: SimpleQueue[Copy] = SimpleQueue()
-        for number in range(arguments.jobs):
-            free.put(make_copy(Path(folder) / str(number), arguments.time))
-
-        def attempt(mutant: Mutant) -> subprocess.CompletedProcess[str]:
-            copy = free.get()
-            try:
-                return copy.run_mutant(mutant)
-            finally:
-                free.put(copy)
-
-        copy = free.get()
-        if copy.run().returncode:
+    killed, mistakes = 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        copies = [make_copy(Path(folder) / str(number), arguments.time) for number in range(arguments.jobs)]
+        if copies[0].run().returncode:
             sys.exit("what is not changed fails already: `rewrite fuzz` tells of it")
-        free.put(copy)
         began, spent = time.monotonic(), cpu()
-        waiting = iter(chosen)
-        running = {threads.submit(attempt, mutant): mutant for mutant in itertools.islice(waiting, arguments.count)}
-        while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                mutant, run = running.pop(future), future.result()
-                if run.returncode not in (0, 1):
-                    mistakes += 1
-                    running.update({threads.submit(attempt, other): other for other in itertools.islice(waiting, 1)})
-                    continue
-                killed += run.returncode
-                lines = [line for line in run.stderr.splitlines() if "error" in line]
-                if run.returncode == 0:
-                    survivors.append(mutant)
-                    lines = run.stdout.splitlines()[-1:]
-                word = "killed  " if run.returncode else "SURVIVED"
-                took = f"after {time.monotonic() - began:5.0f} s"
-                print(f"{word} {took}  {mutant}\n{' ' * 18}{' '.join(lines)[:140]}", flush=True)
+        for mutant, run in run_mutants(chosen, arguments.count, copies):
+            if run.returncode not in (0, 1):
+                mistakes += 1
+                continue
+            killed += run.returncode
+            if run.returncode == 0:
+                survivors.append(mutant)
+            print_verdict(mutant, run, time.monotonic() - began)
         seconds, processors = time.monotonic() - began, cpu() - spent
     tried = killed + len(survivors)
     print(
@@ -399,6 +378,40 @@ def main() -> None:
         f" {mistakes} more were refused when the rules were read"
     )
     print("survivors:", *map(str, survivors), sep="\n  ")
+
+
+def run_mutants(
+    chosen: Sequence[Mutant], count: int, copies: Sequence[Copy]
+) -> Iterator[tuple[Mutant, subprocess.CompletedProcess[str]]]:
+    """Try so many mutants, as many at once as there are copies; each with its run, and one more for each refused."""
+    free: SimpleQueue[Copy] = SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+
+    def attempt(mutant: Mutant) -> subprocess.CompletedProcess[str]:
+        copy = free.get()
+        try:
+            return copy.run_mutant(mutant)
+        finally:
+            free.put(copy)
+
+    with ThreadPoolExecutor(len(copies)) as threads:
+        waiting = iter(chosen)
+        running = {threads.submit(attempt, mutant): mutant for mutant in itertools.islice(waiting, count)}
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                mutant, run = running.pop(future), future.result()
+                if run.returncode not in (0, 1):
+                    running.update({threads.submit(attempt, other): other for other in itertools.islice(waiting, 1)})
+                yield mutant, run
+
+
+def print_verdict(mutant: Mutant, run: subprocess.CompletedProcess[str], seconds: float) -> None:
+    """Print whether a mutant was killed, and what its run said of it."""
+    word = "killed  " if run.returncode else "SURVIVED"
+    lines = [line for line in run.stderr.splitlines() if "error" in line]
+    lines = lines if run.returncode else run.stdout.splitlines()[-1:]
+    print(f"{word} after {seconds:5.0f} s  {mutant}\n{' ' * 18}{' '.join(lines)[:140]}", flush=True)
 
 
 if __name__ == "__main__":

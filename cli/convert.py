@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import completion, flags
-from .dispatch import Told, explain_unknown, format_interruption, list_commands, print_error
-from .outcome import Call, attempt, start_interpreter
-from .result import Failure, Result
+from .dispatch import explain_unknown, list_commands, print_error
+from .outcome import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ..backends.writers import Writer
     from ..conversion.compiled_rules import Prepared
     from ..conversion.options import Options
     from ..engine.passes.base import Observer
     from ..engine.rewrite.rules import Override, RuleSet
-    from ..verify import Interpreter
-    from .console import Console
     from .jobs import Job
 
 
@@ -142,52 +136,22 @@ def command(
     """
     from ..conversion.conversion_steps import find_writer
     from ..conversion.options import Options
-    from ..conversion.signatures import ALL
-    from ..conversion.subject import list_signatures, members
-    from ..engine.base.atomic_write import read_mode
-    from ..engine.base.errors import CallError
-    from ..engine.passes.base import observe
-    from ..engine.passes.layout import Interface
-    from ..engine.passes.resize import RequestedShapes
-    from ..engine.rewrite.trace import Trace, trace_rules
-    from .jobs import assign_pages, check_files, list_files, plan_jobs, split_signatures
 
-    if trace and (not models or read_mode(trace)):
-        # `--trace MODEL`: the option stands before what it takes no value of
-        models, trace = (Path(trace), *models), ""
-    if not models:
-        raise click.UsageError(
-            "Missing argument MODEL: a .tflite, .onnx or .pt2 file, a .task bundle or a folder.", ctx
-        )
-    if not models[0].exists() and (unknown := explain_unknown(f"{models[0]}")):
-        raise CallError(unknown)
+    models, trace = _separate_models(ctx, models, trace)
     # Every other option of the command is a field of Options, by its name.
     options = _choose_format(Options(**asked), output, f"{flags.FOLDER}.output" in ctx.meta)
     written = find_writer(options)
-    if external_data and written.dialect != "onnx":
-        raise CallError(f"--external-data is about ONNX models: what is written is {written.name}")
-    jobs = plan_jobs(models, output, folder, options.member, members, written.suffixes[0], written.folder)
-    if options.signature == ALL:
-        jobs, options = split_signatures(jobs, list_signatures, written.folder), options.replace(signature=None)
+    _refuse_other_format("--external-data is about", external_data, written)
+    jobs, options = _plan_jobs(models, output, folder, options, written)
     prepared = _prepare_all(jobs, options, quiet)
-    Interface.parse(options.layout)
-    RequestedShapes.parse(options.input_shape, options.batch)
-    if layout_svg is not None and written.dialect != "onnx":
-        raise CallError(f"--layout-svg draws ONNX models: what is written is {written.name}")
-    if layout_svg is not None and len(jobs) != 1:
-        raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
+    _check_ends(options)
+    _check_drawing(layout_svg, jobs, written)
     paged = page is not None and (f"{flags.FOLDER}.page" in ctx.meta or page.is_dir())
-    if page is not None:
-        jobs = assign_pages(jobs, page, paged)
-    files = list_files(jobs, written)
-    files += [("--report", page / "index.html")] if page is not None and paged else []
-    files += [("--layout-svg", layout_svg)] if layout_svg is not None else []
-    check_files(files, [job.source for job in jobs])
+    jobs = _choose_files(jobs, written, page, paged, layout_svg)
     _refuse_lines((("--trace", trace), ("--print-after", print_after)), workers, as_json)
     observers = [] if print_after is None else [_make_printer(print_after, [each.rules for each in prepared])]
     if verify:
         _require_runtime(written)
-    watcher = None if trace is None else Trace(click.echo, trace or None)
     call = Call(
         options,
         verify,
@@ -202,12 +166,28 @@ def command(
         page if paged else None,
     )
     overrides = tuple(dict.fromkeys(one for each in prepared for one in each.pack.overrides))
-    with trace_rules(watcher), observe(*observers):
-        done = run(jobs, call, overrides)
-    if watcher is not None and (unmet := watcher.explain_silence()):
-        print_error(f"--trace: {unmet}")
-        done = False
-    ctx.exit(0 if done else 1)
+    ctx.exit(0 if _run_watched(jobs, call, overrides, trace, observers) else 1)
+
+
+def _separate_models(
+    ctx: click.Context, models: tuple[Path, ...], trace: str | None
+) -> tuple[tuple[Path, ...], str | None]:
+    """The models, and what `--trace` names: `--trace MODEL` is the option before a model, of which it takes no value.
+
+    Raises UsageError where there is no model, CallError where the first is a mistyped command.
+    """
+    from ..engine.base.atomic_write import read_mode
+    from ..engine.base.errors import CallError
+
+    if trace and (not models or read_mode(trace)):
+        models, trace = (Path(trace), *models), ""
+    if not models:
+        raise click.UsageError(
+            "Missing argument MODEL: a .tflite, .onnx or .pt2 file, a .task bundle or a folder.", ctx
+        )
+    if not models[0].exists() and (unknown := explain_unknown(f"{models[0]}")):
+        raise CallError(unknown)
+    return models, trace
 
 
 def _choose_format(options: Options, output: Path | None, folder: bool) -> Options:
@@ -226,6 +206,28 @@ def _choose_format(options: Options, output: Path | None, folder: bool) -> Optio
     return options.replace(to="/") if options.to is None and folder else options
 
 
+def _refuse_other_format(said: str, asked: object, written: Writer) -> None:
+    """Raise CallError for an option that is only about ONNX models where others are written; `said` begins with it."""
+    from ..engine.base.errors import CallError
+
+    if asked and written.dialect != "onnx":
+        raise CallError(f"{said} ONNX models: what is written is {written.name}")
+
+
+def _plan_jobs(
+    models: Sequence[Path], output: Path | None, folder: Path | None, options: Options, written: Writer
+) -> tuple[list[Job], Options]:
+    """What is to be converted, one job for each signature where all are asked for, and the options of each job."""
+    from ..conversion.signatures import ALL
+    from ..conversion.subject import list_signatures, members
+    from .jobs import plan_jobs, split_signatures
+
+    jobs = plan_jobs(models, output, folder, options.member, members, written.suffixes[0], written.folder)
+    if options.signature != ALL:
+        return jobs, options
+    return split_signatures(jobs, list_signatures, written.folder), options.replace(signature=None)
+
+
 def _prepare_all(jobs: Sequence[Job], options: Options, quiet: bool) -> list[Prepared]:
     """The rules of all steps: those that cannot be had concern no single model, and are told before the first is read,
     and once."""
@@ -236,6 +238,38 @@ def _prepare_all(jobs: Sequence[Job], options: Options, quiet: bool) -> list[Pre
     steps = {step for job in jobs for step in plan_steps(f"{job.source}", options.replace(member=job.member))}
     with show_wait("rules are read for the first time; they are kept for the next", quiet):
         return [prepare(step.stacked, step.opset) for step in steps]
+
+
+def _check_ends(options: Options) -> None:
+    """Raise CallError for layouts and extents of inputs and outputs that are none."""
+    from ..engine.passes.layout import Interface
+    from ..engine.passes.resize import RequestedShapes
+
+    Interface.parse(options.layout)
+    RequestedShapes.parse(options.input_shape, options.batch)
+
+
+def _check_drawing(drawing: Path | None, jobs: Sequence[Job], written: Writer) -> None:
+    """Raise CallError where layouts are to be drawn, and not of a single model of ONNX."""
+    from ..engine.base.errors import CallError
+
+    _refuse_other_format("--layout-svg draws", drawing is not None, written)
+    if drawing is not None and len(jobs) != 1:
+        raise CallError(f"--layout-svg draws one model, {len(jobs)} are given")
+
+
+def _choose_files(
+    jobs: Sequence[Job], written: Writer, page: Path | None, paged: bool, drawing: Path | None
+) -> list[Job]:
+    """The jobs with the pages to write; raises CallError where a file is to be written twice, or over a source."""
+    from .jobs import assign_pages, check_files, list_files
+
+    assigned = [*jobs] if page is None else assign_pages(jobs, page, paged)
+    files = list_files(assigned, written)
+    files += [("--report", page / "index.html")] if page is not None and paged else []
+    files += [("--layout-svg", drawing)] if drawing is not None else []
+    check_files(files, [job.source for job in assigned])
+    return assigned
 
 
 def _refuse_lines(shown: Sequence[tuple[str, str | None]], workers: int, as_json: bool) -> None:
@@ -272,78 +306,18 @@ def _make_printer(name: str, rules: Sequence[RuleSet]) -> Observer:
     return print_after(name, click.echo)
 
 
-def run(jobs: list[Job], call: Call, overrides: Sequence[Override] = ()) -> bool:
-    """Convert all models, print what came of each, and tell whether all went well.
+def _run_watched(
+    jobs: list[Job], call: Call, overrides: Sequence[Override], trace: str | None, observers: Sequence[Observer]
+) -> bool:
+    """Convert all models while what was asked for is shown of them, and tell whether all went well."""
+    from ..engine.passes.base import observe
+    from ..engine.rewrite.trace import Trace, trace_rules
+    from .model_runs import convert_models
 
-    `overrides` are told of where their operators occur. Raises KeyboardInterrupt with how many models were converted.
-    """
-    from .console import Console
-
-    if len(jobs) > 1 or call.verify:
-        gc.enable()
-    console = Console(len(jobs), call.quiet, overrides, call.as_json)
-    started = time.perf_counter()
-    results: list[Result] = []
-    failures: list[Failure] = []
-    try:
-        with _convert_all(jobs, call, console) as outcomes, console:
-            for outcome in outcomes:
-                if isinstance(outcome, Failure):
-                    failures.append(outcome)
-                    console.report_failure(outcome.job, outcome.message)
-                    if not call.keep_going:
-                        break
-                else:
-                    results.append(outcome)
-                    console.show(outcome)
-                console.advance()
-    except KeyboardInterrupt as interruption:
-        if len(jobs) == 1:
-            raise
-        if interruption.args:  # what workers have finished, and nobody was told of yet
-            results = [one for one in interruption.args[0] if isinstance(one, Result)]
-            failures = [one for one in interruption.args[0] if isinstance(one, Failure)]
-        said = f"{len(results)} of {len(jobs)} models {'converted and verified' if call.verify else 'converted'}"
-        if not call.as_json:
-            raise KeyboardInterrupt(said) from None
-        from .result_documents import show_conversions
-
-        spent = time.perf_counter() - started
-        show_conversions(results, failures, len(jobs), spent, overrides, format_interruption(said))
-        raise Told(said) from None
-    seconds = time.perf_counter() - started
-    if call.pages is not None:
-        from .pages import write_index
-
-        write_index(call.pages, results, failures)
-    if call.as_json:
-        from .result_documents import show_conversions
-
-        show_conversions(results, failures, len(jobs), seconds, overrides)
-        return not failures and all(one.passed for one in results)
-    if len(jobs) > 1:
-        console.summarize(results, len(failures), len(jobs), seconds)
-    if call.profile:
-        console.print_times(results)
-    return not failures and all(one.passed for one in results)
-
-
-@contextlib.contextmanager
-def _convert_all(jobs: list[Job], call: Call, console: Console) -> Iterator[Iterator[Result | Failure]]:
-    """Convert one model after the other, or several at once; what came of each, in the order of the models."""
-    if min(call.workers, len(jobs)) > 1:
-        from .workers import start_workers
-
-        with start_workers(jobs, call) as outcomes:
-            yield outcomes
-        return
-    with start_interpreter(call) as interpreter:
-        yield _convert_in_turn(jobs, call, console, interpreter)
-
-
-def _convert_in_turn(
-    jobs: list[Job], call: Call, console: Console, interpreter: Interpreter | None
-) -> Iterator[Result | Failure]:
-    for job in jobs:
-        console.start(job)
-        yield attempt(job, call, interpreter)
+    watcher = None if trace is None else Trace(click.echo, trace or None)
+    with trace_rules(watcher), observe(*observers):
+        done = convert_models(jobs, call, overrides)
+    if watcher is not None and (unmet := watcher.explain_silence()):
+        print_error(f"--trace: {unmet}")
+        return False
+    return done

@@ -17,7 +17,7 @@ _ALONE = "onnx"
 
 def read_checked(names: Sequence[str]) -> loader.Pack:
     """The packs of some names; raises RuleError with the mistakes of all their files, CallError for one that is not
-    there.
+    there and for some that cannot lie over each other.
 
     What has no rules is read with those over the target that every pack has with it.
     """
@@ -26,6 +26,7 @@ def read_checked(names: Sequence[str]) -> loader.Pack:
     wrong, opsets, pack = [], None, None
     try:
         pack = loader.read(names if loader.read_sources(names, empty=True) else [_ALONE, *names])
+        pack.require_stackable()
         opsets = pack.opsets
     except RuleError as error:
         wrong, sources = [*error.diagnostics], {**sources, **error.sources}

@@ -39,7 +39,7 @@ def prepare(
     """Load rule sets and compile them for an opset, by default the one that they name.
 
     Rules to `skip` are left out, or all but those that `only` names. Raises RuleError for mistakes in rule files,
-    CallError for an unknown rule set or rule, or an opset out of range.
+    CallError for an unknown rule set or rule, sets that cannot lie over each other, or an opset out of range.
     """
     return _prepare(rules, opset, skip, only, loader.make_stamp(rules))
 
@@ -51,11 +51,8 @@ def _prepare(
     pack = _pack(rules, stamp)
     if isinstance(pack, RuleError):
         raise RuleError(pack.diagnostics, pack.sources)
+    pack.require_stackable()
     low, high = pack.opsets
-    if low > high:
-        least, most = (max(pack.files, key=lambda f: f.opsets[0]), min(pack.files, key=lambda f: f.opsets[1]))
-        said = f"{least.name} begin at {low}, those of {most.name} end at {high}"
-        raise CallError(f"no opset is one of all these rules: by their headers those of {said}")
     version = pack.default_opset if opset is None else opset
     if not low <= version <= high:
         raise CallError(f"opset {version} is none of {low} to {high}, which the rules of {', '.join(rules)} can write")

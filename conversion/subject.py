@@ -64,7 +64,10 @@ def find_reader(source: str | bytes, options: Options) -> readers.Reader:
 
 
 def read_subject(source: str | bytes, options: Options, pack: loader.Pack) -> Subject:
-    """Read a model, and find the graph that is asked for."""
+    """Read a model, and find the graph that is asked for.
+
+    Raises ModelError where that has no outputs or cannot be read, CallError for a member of what is no path.
+    """
     member = options.member
     if member is not None and isinstance(source, bytes):
         raise CallError(f"member {member} is of a bundle, which is read from its path")

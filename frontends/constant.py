@@ -63,7 +63,10 @@ def make_tensor(data: memoryview, dtype: ir.DataType, shape: tuple[int, ...], na
 
 
 def unpack_strings(data: memoryview, count: int) -> list[bytes]:
-    """Unpack strings: their number, the offset of each and of the end as int32, then the bytes."""
+    """Unpack strings: their number, the offset of each and of the end as int32, then the bytes.
+
+    Raises ConstantError where they are not as many, or not inside it.
+    """
     if not count and not len(data):
         return []
     numbers = data[: len(data) // 4 * 4].cast("i")

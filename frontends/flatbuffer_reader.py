@@ -188,14 +188,14 @@ class FlatBuffer:
             raise self.make_error(f"malformed: the file of {self.size} bytes refers to the same data again and again")
 
     def read_span(self, what: str, start: int, count: int, width: int = 1) -> memoryview:
-        """`count` items of `width` bytes each from byte `start` of the file."""
+        """`count` items of `width` bytes each from byte `start` of the file; raises ModelError past its end."""
         end = start + count * width
         if start < 0 or end > self.size:
             raise self.make_error(f"truncated: {what} wants bytes {start}..{end}, the file has {self.size}")
         return self.data[start:end]
 
     def read_root(self, table: str, identifier: str) -> Record:
-        """Read the root table after checking the four letters that tell the format."""
+        """Read the root table; raises ModelError where the four letters that tell the format are not there."""
         if self.size < 8:
             raise self.make_error(f"too short for a model: {self.size} bytes")
         found = bytes(self.data[4:8])

@@ -50,7 +50,10 @@ class _Reader:
         self.budget = len(data)
 
     def find_root(self, kind: int, otherwise: str) -> tuple[int, int]:
-        """Where the outermost value begins and how wide its entries are; `otherwise` is said where it is not that."""
+        """Where the outermost value begins and how wide its entries are.
+
+        Raises FlexBufferError, which says `otherwise` where it is not of that kind.
+        """
         if len(self.data) < 3:
             raise FlexBufferError("too short")
         width = self.data[-1]

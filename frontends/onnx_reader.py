@@ -145,6 +145,13 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
         raise ModelError(f"{name}: not an ONNX model: {_explain_error(error)}{kind}") from error
     if not proto.ir_version or not proto.HasField("graph"):
         raise ModelError(f"{name}: not an ONNX model: it has no {'graph' if proto.ir_version else 'version'}")
+    _check_proto(proto, name)
+    return proto
+
+
+def _check_proto(proto: onnx.ModelProto, name: str) -> None:
+    """Raise ModelError for what libraries do not look at: names that are no text, extents below zero, attributes of no
+    type."""
     about = [one.domain for one in proto.opset_import] + [proto.doc_string]
     about += [text for one in proto.metadata_props for text in (one.key, one.value)]
     for function in proto.functions:
@@ -160,7 +167,6 @@ def _parse(data: memoryview, name: str) -> onnx.ModelProto:
             if not attribute.type and not attribute.ref_attr_name:
                 said = node.name or node.op_type
                 raise ModelError(f"{name}: malformed: attribute {attribute.name} of node {said} is of no type")
-    return proto
 
 
 def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:
@@ -170,14 +176,37 @@ def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:
     if proto.ir_version < OVERRIDABLE or (listed == len(graph.initializer) and listed >= _HABIT):
         fix_defaults(graph)
     copy_outer_results(graph, dialect)
+    _name_extents(graph)
+    inferred = _infer_shapes(proto, dialect)
+    forget_maps(inferred.graph)
+    model = serde.deserialize_model(inferred)
+    for output, declared in zip(model.graph.outputs, proto.graph.output, strict=True):
+        if are_maps(declared.type):
+            output.meta[DECLARED] = declared.type.SerializeToString()
+    _check_sources(model, name)
+    for node in model.graph.all_nodes():
+        if node.domain in _STANDARD:
+            node.domain = ""
+        if any(one is not None and isinstance(one.type, ir.SequenceType) for one in (*node.inputs, *node.outputs)):
+            _forget_names(node)
+    model.graph.sort()
+    return model
+
+
+def _name_extents(graph: onnx.GraphProto) -> None:
+    """Give each unknown extent of an input a name, by which it is known again in what it leads to."""
     for given_input in graph.input:
         for axis, one in enumerate(given_input.type.tensor_type.shape.dim):
             if one.dim_value < 0:
                 one.Clear()  # as some exporters write an extent that is free
             elif one.dim_param.startswith(UNNAMED):  # as tf2onnx calls extents of inputs, which are known to be there
                 one.dim_param = f"extent_{one.dim_param.removeprefix(UNNAMED)}"
-            if not one.HasField("dim_value") and not one.dim_param:  # by its name it is known again in what it leads to
+            if not one.HasField("dim_value") and not one.dim_param:
                 one.dim_param = f"{given_input.name}.{axis}"
+
+
+def _infer_shapes(proto: onnx.ModelProto, dialect: Dialect) -> onnx.ModelProto:
+    """The model with types and shapes of all values as its inputs make them, whatever it says of them itself."""
     bare = onnx.ModelProto()
     bare.CopyFrom(proto)
     bare.ir_version = max(proto.ir_version, OVERRIDABLE)
@@ -191,27 +220,21 @@ def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:
     if are_lists_short(inferred.graph, dialect):
         inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True)
     inferred.ir_version = proto.ir_version
-    forget_maps(inferred.graph)
-    model = serde.deserialize_model(inferred)
-    for output, declared in zip(model.graph.outputs, proto.graph.output, strict=True):
-        if are_maps(declared.type):
-            output.meta[DECLARED] = declared.type.SerializeToString()
+    return inferred
+
+
+def _check_sources(model: ir.Model, name: str) -> None:
+    """Raise ModelError for an output, or what a node reads, that nothing yields."""
     known = {value.name for value in model.graph.inputs} | set(model.graph.initializers)
     known |= {value.name for node in model.graph for value in node.outputs}
     for value in model.graph.outputs:
         if value.name not in known:
             raise ModelError(f"{name}: malformed: output {value.name} comes from nowhere")
     for node in model.graph.all_nodes():
-        if node.domain in _STANDARD:
-            node.domain = ""
-        if any(one is not None and isinstance(one.type, ir.SequenceType) for one in (*node.inputs, *node.outputs)):
-            _forget_names(node)
         for operand in node.inputs:
             if operand is not None and operand.graph is None and operand.producer() is None:
                 reader = node.name or node.op_type
                 raise ModelError(f"{name}: malformed: node {reader} reads {operand.name}, which comes from nowhere")
-    model.graph.sort()
-    return model
 
 
 def _read_output(info: onnx.ValueInfoProto) -> ir.Value:

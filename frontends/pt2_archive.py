@@ -76,7 +76,7 @@ class Archive:
         return [path.removeprefix("models/").removesuffix(".json") for path in paths]
 
     def read_json(self, path: str) -> Any:
-        """A member in JSON, which is an object."""
+        """A member in JSON, which is an object; raises ModelError where it is none."""
         content = self.read_content(path)
         if len(content) > _TEXT:
             raise self.make_error(f"{quote_name(path)} has {len(content)} bytes, more than {_TEXT}")
@@ -89,7 +89,7 @@ class Archive:
         return found
 
     def read_content(self, path: str) -> memoryview:
-        """The bytes of a member: a view where it is stored as it is."""
+        """The bytes of a member: a view where it is stored as it is; raises ModelError where there is none."""
         entry = self._entries.get(path)
         if entry is None:
             raise self.make_error(f"malformed: there is no {quote_name(path)} in the archive")
@@ -98,7 +98,8 @@ class Archive:
     def read_tensor(self, program: str, folder: str, key: str, types: Mapping[int, ir.DataType]) -> ir.TensorProtocol:
         """A weight (`folder` weights) or constant (`constants`) of a program: the same for those that are tied.
 
-        A view of the file where the elements lie one behind the other, else a copy.
+        A view of the file where the elements lie one behind the other, else a copy. Raises ModelError where there is
+        none, or of a kind that is not read.
         """
         table = f"data/{folder}/{program}_{folder}_config.json"
         if table not in self._tables:

@@ -13,7 +13,8 @@ _LENGTH = 200
 
 
 def read_extent(size: Mapping[str, Any]) -> int | str | None:
-    """A size as the file has it: a number, the name of one, or None for one that cannot be said in short."""
+    """A size as the file has it: a number, the name of one, or None for one that cannot be said in short; raises
+    ValueError for what is none."""
     if "as_int" in size:
         number = size["as_int"]
         if type(number) is not int or number < 0:

@@ -52,7 +52,8 @@ class Program:
         self.type_names = {entry["code"]: name for name, entry in dialect.types.items()}
         self.depth = 0
 
-    def main(self, module: Mapping[str, Any]) -> ir.Graph:
+    def read_main(self, module: Mapping[str, Any]) -> ir.Graph:
+        """Read the graph of the program, whose inputs and outputs are those of the model."""
         record, signature = module["graph"], module["signature"]
         graph = _GraphReader(self, record, "main")
         for spec in signature["input_specs"]:
@@ -76,7 +77,7 @@ class Program:
         return graph.finish()
 
     def read_subgraph(self, record: Mapping[str, Any], name: str) -> int:
-        """Read the graph of a node; the number of it."""
+        """Read the graph of a node; the number of it. Raises ModelError where graphs nest too deep."""
         if self.depth == NESTED:
             raise self.archive.make_error(f"graphs of nodes nest deeper than {NESTED}")
         self.depth += 1

@@ -68,7 +68,7 @@ def _read(archive: Archive, dialect: Dialect) -> ir.Model:
         )
     subgraphs: list[ir.Graph] = []
     reader = Program(archive, dialect, program, subgraphs)
-    graph = reader.main(root["graph_module"])
+    graph = reader.read_main(root["graph_module"])
     for one in (graph, *subgraphs):
         forget_wrong_extents(one, dialect)
     model = ir.Model(graph, ir_version=10, producer_name=dialect.name)

@@ -80,7 +80,8 @@ def name_arguments(records: Sequence[Mapping[str, Any]], spec: OperatorSpec) -> 
 
 
 def list_results(records: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """The names of what a node yields, those in lists one behind the other, and the type of argument of each."""
+    """The names of what a node yields, those in lists one behind the other, and the type of argument of each; raises
+    ValueError for what is neither a tensor nor a number."""
     names, tags = [], []
     for record in records:
         ((tag, content),) = record.items()

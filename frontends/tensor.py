@@ -80,7 +80,8 @@ class TensorReader:
         }
 
     def read_content(self, number: int, what: str) -> memoryview | None:
-        """The bytes of a buffer, which may lie outside the tables of the file; None where it has none."""
+        """The bytes of a buffer, which may lie outside the tables of the file; None where it has none, ModelError
+        where the file has no such buffer."""
         if number == _NO_BUFFER:
             return None
         if number >= len(self.buffers):

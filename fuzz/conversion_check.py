@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,13 +11,13 @@ import onnx_ir as ir
 
 from ..conversion import compiled_rules, pipeline
 from ..conversion.options import HYBRID_PACKS
-from ..engine.base.errors import InternalError, RewriteError, RewriteFailure, UnsupportedError
+from ..engine.base.errors import RewriteError, UnsupportedError
 from ..engine.dialects.operators import Catalogue
 from ..verify.comparison import measure_largest_difference
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter
 from .elements import shift_digits, shift_half_step
-from .finding import End, Finding, Grids, Rejected
+from .finding import End, Finding, Grids, Rejected, judge_error
 from .runtimes import encode_case, read_bytes
 from .self_check import NoNumpyType, SelfCheck, is_kernel_missing, yield_arrays
 from .sketch import Case, Step, Value
@@ -93,15 +92,11 @@ class ConversionCheck:
         opset = case.opset or compiled_rules.prepare(self._rules, None).opset
         try:
             conversion = pipeline.rewrite(encode_case(case, self._catalogue, opset), rules=self._rules, alone=True)
-        except InternalError as error:
-            return Finding(End.FAILED, "".join(traceback.format_exception(error)))
-        except RewriteFailure as failure:
-            return Finding(End.FAILED, f"{failure}")
         except UnsupportedError as refusal:
             said = f"{refusal}" if case.widened else f"its own test is refused: {refusal}"
             return Finding(End.REFUSED if case.widened else End.FAILED, said)
         except RewriteError as error:
-            return Finding(End.REFUSED, f"{error}")
+            return judge_error(error)
         fired, model = dict(conversion.report.rules), read_bytes(conversion.encoded)
         operators = sum(conversion.report.target_operators.values())
         found = SelfCheck.compare_case(case, model, fired, interpreter=self._interpreter)
@@ -117,12 +112,8 @@ class ConversionCheck:
             conversion = pipeline.rewrite(
                 encode_case(case, self._catalogue, given), rules=self._rules, opset=case.opset
             )
-        except InternalError as error:
-            return Finding(End.FAILED, "".join(traceback.format_exception(error)))
-        except RewriteFailure as failure:
-            return Finding(End.FAILED, f"{failure}")
         except RewriteError as error:  # much cannot be said in an older opset
-            return Finding(End.REFUSED, f"{error}")
+            return judge_error(error)
         fired, model = dict(conversion.report.rules), read_bytes(conversion.encoded)
         found = SelfCheck.compare_case(case, model, fired)
         return replace(found, operators=sum(conversion.report.target_operators.values()))

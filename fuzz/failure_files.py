@@ -59,42 +59,51 @@ def save(
     it again works from any folder, and names the rules and the target asked for in `options`, or the rules of the stack
     where others are laid over them; where the case has to be drawn anew, `drawn` are the options that say which it is.
     """
-    catalogue = stack.pack.catalogue
+    catalogue, opset = stack.pack.catalogue, case.opset or stack.pack.default_opset
     text = case.describe()
     digest = hashlib.sha256(f"{text}{finding.reason}".encode()).hexdigest()[:8]
     stem = folder / f"{re.sub(r'[^A-Za-z0-9_]+', '-', case.rule)}-{digest}"
-    arrays: dict[str, Array] = {f"input_{place}": value.content for place, value in enumerate(case.inputs)}
-    arrays |= {f"expected_{place}": array for place, array in enumerate(finding.expected)}
-    arrays |= {f"actual_{place}": array for place, array in enumerate(finding.actual)}
-    most = -1 if finding.most is None else finding.most
-    about: dict[str, Any] = {"opset": case.opset or 0, "exact": stack.exact, "most": most}
-    with open_replacement(stem.with_suffix(".npz")) as file:
-        np.savez(file, **about, **_pack_texts(arrays))
+    _save_arrays(case, finding, stem, stack.exact)
     lines = [f"# {places.get(case.rule, case.rule)}", "", finding.reason, "", "```", text, "```", ""]
     lines += ["Rules that fired:", "", *(f"- {places.get(name, name)}" for name in finding.fired), ""]
     try:
-        stored = encode_case(case, catalogue, case.opset or stack.pack.default_opset) if of_source else None
+        stored = encode_case(case, catalogue, opset) if of_source else None
     except RewriteError as error:
         stored = None
         lines += [f"No file can hold it: {error}", ""]
-    named = () if options.rules == DEFAULT.rules else options.rules
-    named = named if stack.rules == options.stacked else stack.rules
-    packs = [word for name in named for word in ("--rules", _make_absolute(name))]
-    packs += ["--target", _make_absolute(options.runtime)] if options.runtime != DEFAULT.runtime else []
     again = ["--rule", case.rule, *drawn]
     if stored is not None:
         model = stem.with_suffix(".tflite" if is_interpreted(case, catalogue) else ".onnx")
         _write(model, stored)
         if any(step.meaning for step in case.steps):
-            meant = encode_case(case.as_run, catalogue, case.opset or stack.pack.default_opset)
+            meant = encode_case(case.as_run, catalogue, opset)
             _write(stem.with_suffix(f"{_MEANING}{model.suffix}"), meant)
         if not finding.recorded or finding.most is not None:
             again = ["--replay", f"{model.resolve()}"]
-    command = shlex.join(["rewrite", "fuzz", *packs, *again])
+    command = shlex.join(["rewrite", "fuzz", *_name_packs(stack, options), *again])
     lines += ["Run it again:", "", f"    {command}", ""]
     report = stem.with_suffix(".md")
     _write(report, "\n".join(lines).encode())
     return Saved(report, command)
+
+
+def _name_packs(stack: RuleSets, options: Options) -> list[str]:
+    """The options by which the command has the same rules, in any folder."""
+    asked = () if options.rules == DEFAULT.rules else options.rules
+    named = asked if stack.rules == options.stacked else stack.rules
+    packs = [word for name in named for word in ("--rules", _make_absolute(name))]
+    return packs + (["--target", _make_absolute(options.runtime)] if options.runtime != DEFAULT.runtime else [])
+
+
+def _save_arrays(case: Case, finding: Finding, stem: Path, exact: bool) -> None:
+    """Write the inputs and the outputs of both sides, and what `replay` needs to know of the case."""
+    arrays: dict[str, Array] = {f"input_{place}": value.content for place, value in enumerate(case.inputs)}
+    arrays |= {f"expected_{place}": array for place, array in enumerate(finding.expected)}
+    arrays |= {f"actual_{place}": array for place, array in enumerate(finding.actual)}
+    most = -1 if finding.most is None else finding.most
+    about: dict[str, Any] = {"opset": case.opset or 0, "exact": exact, "most": most}
+    with open_replacement(stem.with_suffix(".npz")) as file:
+        np.savez(file, **about, **_pack_texts(arrays))
 
 
 def _pack_texts(arrays: Mapping[str, Array]) -> dict[str, Any]:

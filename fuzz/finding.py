@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import onnx_ir as ir
 
+from ..engine.base.errors import InternalError, RewriteError, RewriteFailure
 from ..engine.base.quantization import Quantization
 from ..verify.frames import Array
 
@@ -44,3 +46,12 @@ class Finding:
     operators: int = 0
     most: int | None = None
     recorded: bool = False
+
+
+def judge_error(error: Exception) -> Finding:
+    """What it means for a case that its conversion ended with an error: rules may refuse it, all else is a failure."""
+    if isinstance(error, InternalError):
+        return Finding(End.FAILED, "".join(traceback.format_exception(error)))
+    if isinstance(error, RewriteError):
+        return Finding(End.FAILED if isinstance(error, RewriteFailure) else End.REFUSED, f"{error}")
+    return Finding(End.FAILED, "internal error: " + "".join(traceback.format_exception(error)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -13,7 +12,7 @@ import onnx_ir as ir
 from ..conversion import compiled_rules, pipeline
 from ..conversion.converted_model import Conversion
 from ..conversion.options import PORTABLE
-from ..engine.base.errors import InternalError, RewriteError, RewriteFailure, UnsupportedError, VerificationError
+from ..engine.base.errors import RewriteError, RewriteFailure, UnsupportedError, VerificationError
 from ..engine.base.quantization import HYBRID, Quantization
 from ..engine.dialects.operators import Catalogue
 from ..engine.passes.resize import has_batch_facts
@@ -25,7 +24,7 @@ from ..verify.runtime import Runtime
 from ..verify.verification import compare_models
 from .conversion_check import ConversionCheck
 from .elements import shift_digits
-from .finding import End, Finding, Grids, Kind, Rejected
+from .finding import End, Finding, Grids, Kind, Rejected, judge_error
 from .meaning_oracle import explain_step, has_meaning
 from .memory import Memory
 from .self_check import SelfCheck
@@ -299,18 +298,14 @@ class Oracle:
         source = encode(case, self.catalogue)
         try:
             conversion = self._convert(source, case.opset)
-        except InternalError as error:
-            return Finding(End.FAILED, "".join(traceback.format_exception(error)))
         except RewriteFailure as failure:
             return Finding(End.REFUSED if case.odd else End.FAILED, f"{failure}")
         except UnsupportedError as refusal:
             if case.widened or case.opset != self.opset:
                 return Finding(End.REFUSED, f"{refusal}")
             return Finding(End.FAILED, f"its own test is refused: {refusal}")
-        except RewriteError as error:
-            return Finding(End.REFUSED, f"{error}")
-        except Exception:
-            return Finding(End.FAILED, "internal error: " + traceback.format_exc())
+        except Exception as error:
+            return judge_error(error)
         if not case.taken:
             return Finding(End.PASSED, "", dict(conversion.report.rules))
         finding = self._compare(case, source, conversion)

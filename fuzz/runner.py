@@ -153,35 +153,12 @@ def examine(
     source = drawn or source
     started = time.monotonic()
     failure = _Failure(source, judge, oracle, oracle.memory.copy(), shrinking)
-    attempts = 0
-
-    def draw_next(choices: Choices) -> Case | None:
-        nonlocal attempts
-        if failure.found:
-            return failure.draw(choices)
-        attempts += 1
-        if tally.worse or attempts > examples * patience or (drawn is None and tally.unheard):
-            raise search.SearchEnded
-        failure.drawn = choices.made
-        with oracle.memory.recall(failure.memory):  # so that the same choices draw the same case
-            return _draw_case(source, choices, tally)
-
-    def is_failing(case: Case) -> bool:
-        if failure.found:
-            return failure.is_recurring(case)
-        finding = judge(case)
-        tally.count(finding)
-        if until and finding.fired.get(subject.name):
-            raise search.SearchEnded
-        if finding.end is End.FAILED:
-            failure.start(failure.drawn, case, finding)
-        return finding.end is End.FAILED
-
+    trial = _Examination(subject, tally, failure, examples * patience, until, drawn is None)
     kept = None if drawn else kept
     if kept is not None:
-        search.repeat(kept, subject.name, draw_next, is_failing)
+        search.repeat(kept, subject.name, trial.draw, trial.is_failing)
     if not failure.found:
-        search.search(draw_next, is_failing, examples, f"{seed}/{subject.name}")
+        search.search(trial.draw, trial.is_failing, examples, f"{seed}/{subject.name}")
     if failure.found and kept is not None:
         search.keep(kept, subject.name, failure.made)
     tally.failure = failure.found
@@ -201,8 +178,6 @@ def repeat(
     Stops at the first failure, and makes it small where it is one whatever is recorded: a smaller case has no outcome
     to compare with. The oracle must be one in which nothing was tried yet, for the same cases to be drawn.
     """
-    from . import search
-
     tally = Tally(
         subject.name, subject.place, excuse=subject.excuse, sought=bool(subject.excuse) and cases == baseline.CASES
     )
@@ -222,11 +197,9 @@ def repeat(
             finding = judge(case)
             if finding.end is End.FAILED:
                 failure = _Failure(source, judge, oracle, memory, shrinking)
-                failure.start(choices.made, case, finding)
-                search.reduce(choices.made, failure.draw, failure.is_recurring)
-                case, finding = failure.found or (case, finding)
-            elif place < len(before):
-                finding = baseline.judge_fixed(case, finding, before[place], alone, mark, before)
+                case, finding = failure.reduce(choices, case, finding)
+            elif known is not None:
+                finding = baseline.judge_fixed(case, finding, known, alone, mark, before)
             tally.count(finding)
         outcomes.append(baseline.format_outcome(case, finding, mark, refused))
         if case is not None and finding is not None and finding.end is End.FAILED:
@@ -345,6 +318,14 @@ class _Failure:
         """Record the first failure."""
         self.made, self.found, self.end = list(made), (case, finding), time.monotonic() + self.seconds
 
+    def reduce(self, choices: Choices, case: Case, finding: Finding) -> tuple[Case, Finding]:
+        """Look for the smallest case that fails, beginning with one that does."""
+        from . import search
+
+        self.start(choices.made, case, finding)
+        search.reduce(choices.made, self.draw, self.is_recurring)
+        return self.found or (case, finding)
+
     def draw(self, choices: Choices) -> Case | None:
         """Draw another; none where nothing can be drawn. Raises SearchEnded when the time is."""
         from .search import SearchEnded
@@ -366,3 +347,46 @@ class _Failure:
         if (len(self.drawn), self.drawn) < (len(self.made), self.made):
             self.made, self.found = list(self.drawn), (case, finding)
         return True
+
+
+@dataclass(slots=True)
+class _Examination:
+    """A search for a case that fails, and for smaller ones once there is one; it ends after so many draws at the most.
+
+    With `until` it ends where the rule fires. Cases are its `own` where they are of its own tests.
+    """
+
+    subject: Subject | Category
+    tally: Tally
+    failure: _Failure
+    draws: int
+    until: bool
+    own: bool
+    drawn: int = 0
+
+    def draw(self, choices: Choices) -> Case | None:
+        """Draw a case; none where there is none. Raises SearchEnded after the last."""
+        from .search import SearchEnded
+
+        if self.failure.found:
+            return self.failure.draw(choices)
+        self.drawn += 1
+        if self.tally.worse or self.drawn > self.draws or (self.own and self.tally.unheard):
+            raise SearchEnded
+        self.failure.drawn = choices.made
+        with self.failure.oracle.memory.recall(self.failure.memory):  # so that the same choices draw the same case
+            return _draw_case(self.failure.source, choices, self.tally)
+
+    def is_failing(self, case: Case) -> bool:
+        """Whether a case fails; raises SearchEnded where it is enough that the rule fires."""
+        from .search import SearchEnded
+
+        if self.failure.found:
+            return self.failure.is_recurring(case)
+        finding = self.failure.judge(case)
+        self.tally.count(finding)
+        if self.until and finding.fired.get(self.subject.name):
+            raise SearchEnded
+        if finding.end is End.FAILED:
+            self.failure.start(self.failure.drawn, case, finding)
+        return finding.end is End.FAILED

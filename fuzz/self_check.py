@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -13,7 +12,7 @@ import onnx_ir as ir
 
 from ..conversion import compiled_rules
 from ..conversion.compiled_rules import Prepared
-from ..engine.base.errors import RewriteError, RewriteFailure, VerificationError
+from ..engine.base.errors import RewriteError, VerificationError
 from ..engine.dialects.inference import Extents, InferenceError, infer
 from ..engine.dialects.onnx_schemas import find_schema
 from ..engine.dialects.operators import Dialect
@@ -27,7 +26,7 @@ from ..verify.comparison import compare
 from ..verify.formats import REFERENCE
 from ..verify.frames import Array
 from ..verify.interpreter import Interpreter, Kernels, Tensor
-from .finding import End, Finding, Grids, Rejected
+from .finding import End, Finding, Grids, Rejected, judge_error
 from .meaning_oracle import explain_step, has_meaning
 from .runtimes import run_model, write_model
 from .sketch import Case, Step, UnknownResult, Value, make_graph
@@ -156,12 +155,8 @@ class SelfCheck:
         try:
             module = convert_graph(made, alone)
             model = write_model(made, names, dialect, prepared.opset)
-        except RewriteFailure as failure:
-            return Finding(End.FAILED, f"{failure}")
-        except RewriteError as error:
-            return Finding(End.REFUSED, f"{error}")
-        except Exception:
-            return Finding(End.FAILED, "internal error: " + traceback.format_exc())
+        except Exception as error:
+            return judge_error(error)
         fired = dict(module.outcome.fired)
         expected = tuple(value.content for value in outputs)
         if not fired:

@@ -173,14 +173,7 @@ def _draw(
         arrays.append(
             np.where(array == 0, array.dtype.type(1), array) if limits.get(operand.name) == "nonzero" else array
         )
-    options: dict[str, Any] = {}
-    for name, option in operator.options.items() if drawn else ():
-        if option.type == "float":
-            options[name] = float(np.float32(round(rng.uniform(0.05, 0.95), 2)))
-        elif option.type == "int32":
-            options[name] = rng.randrange(len(shape))
-        elif option.type == "bool":
-            options[name] = rng.random() < 0.5
+    options = _draw_options(rng, operator, len(shape)) if drawn else {}
     inputs = {
         one.name: array if fixed else (array.dtype.type, array.shape)
         for one, array, fixed in zip(operator.operands, arrays, constant, strict=True)
@@ -199,6 +192,19 @@ def _draw(
         )
         return Draw(model, tuple(arrays), constant, options, result)
     return None
+
+
+def _draw_options(rng: random.Random, operator: OperatorSpec, rank: int) -> dict[str, Any]:
+    """Numbers and truth values for the options of an operator; all others keep their defaults."""
+    options: dict[str, Any] = {}
+    for name, option in operator.options.items():
+        if option.type == "float":
+            options[name] = float(np.float32(round(rng.uniform(0.05, 0.95), 2)))
+        elif option.type == "int32":
+            options[name] = rng.randrange(rank)
+        elif option.type == "bool":
+            options[name] = rng.random() < 0.5
+    return options
 
 
 def _fill(rng: random.Random, kind: str, shape: tuple[int, ...], scale: float) -> Array:

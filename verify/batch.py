@@ -52,7 +52,10 @@ class BatchedWorker:
     def run(
         self, model: Source, samples: Sequence[Sequence[Array]], kernels: Kernels = Kernels.DEFAULT
     ) -> list[list[Array]]:
-        """Run a model on batches and return the outputs of each, those of its calls one behind the other."""
+        """Run a model on batches and return the outputs of each, those of its calls one behind the other.
+
+        Raises InterpreterError where a result has no axis for them.
+        """
         calls = [
             [
                 array if extent is None else array[number * extent : (number + 1) * extent]

@@ -95,8 +95,11 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
         return _judge(blank) if _list_texts(want) == _list_texts(got) else _reject(blank, "other strings")
     if want.dtype != got.dtype:
         return _reject(blank, f"type {want.dtype} became {got.dtype}")
-    if not want.size:
-        return _judge(blank)
+    return _compare_numbers(blank, tensor, want, got, spread) if want.size else _judge(blank)
+
+
+def _compare_numbers(blank: Comparison, tensor: Tensor, want: Array, got: Array, spread: float) -> Comparison:
+    """Compare numbers of one type and shape, of which there are some; `blank` has what is known without them."""
     expected, actual = _widen(want), _widen(got)
     finite = np.isfinite(expected)
     if not np.array_equal(finite, np.isfinite(actual)) or not np.array_equal(
@@ -109,20 +112,15 @@ def compare(tensor: Tensor, want: Array, got: Array, kernels: Kernels, spread: f
     magnitude = float(np.abs(expected[finite]).max())
     absolute, scale = float(error.max()), magnitude or 1.0
     real = expected[finite].real
-    measured = Comparison(
-        tensor.name,
-        want.dtype.name,
-        want.shape,
-        kernels,
-        Verdict.DIFFERENT,
-        _compute_tolerance(tensor, want, quantized, magnitude),
-        absolute,
-        absolute / scale,
-        float(error.mean()) / scale,
-        float(real.min()),
-        float(real.max()),
-        _measure_top_agreement(expected, actual),
-        quantized,
+    measured = replace(
+        blank,
+        tolerance=_compute_tolerance(tensor, want, blank.quantized, magnitude),
+        absolute=absolute,
+        relative=absolute / scale,
+        mean_relative=float(error.mean()) / scale,
+        low=float(real.min()),
+        high=float(real.max()),
+        top=_measure_top_agreement(expected, actual),
         differing=int(np.count_nonzero(error)) if _are_labels(tensor, want) else None,
         spread=spread,
     )

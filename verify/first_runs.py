@@ -25,7 +25,10 @@ def find_first(
 ) -> tuple[list[list[Array]], Runs, list[str]]:
     """Find inputs that the interpreter takes and a set of kernels that runs the model on them. Those that leave all
     results empty, as sounds shorter than a window do, are taken where there are no others; before these, those of which
-    all elements of each result are one number, as of a sequence of no length, if a few others are the same."""
+    all elements of each result are one number, as of a sequence of no length, if a few others are the same.
+
+    Raises VerificationError where it takes none.
+    """
     failure: InterpreterError | None = None
     empty: tuple[list[list[Array]], Runs, list[str]] | None = None
     plain: tuple[list[list[Array]], Runs, list[str]] | None = None

@@ -102,14 +102,7 @@ def run_benchmark(
         counts = {name: _count(side.time(3)) for name, side in sides.items()}
         first = original.time(1)[0]
         own = _count([first, *original.time(_count([first]))])
-        taken: dict[str, list[list[float]]] = {name: [] for name in sides}
-        taken_by_source: list[list[float]] = []
-        for _ in range(rounds):
-            time.sleep(_REST)
-            taken_by_source.append(original.time(own))
-            for name, side in sides.items():
-                time.sleep(_REST)
-                taken[name].append(side.time(counts[name]))
+        taken_by_source, taken = _time_in_turns(original, own, sides, counts, rounds)
         profiles = {
             name: profile_run(target, fed[name], threads, counts[name])
             for name, target in targets.items()
@@ -120,11 +113,26 @@ def run_benchmark(
     )
 
 
+def _time_in_turns(
+    original: Side, own: int, sides: Mapping[str, Side], counts: Mapping[str, int], rounds: int
+) -> tuple[list[list[float]], dict[str, list[list[float]]]]:
+    """The seconds of each run, round by round, of the original and of each side; in a round all run in turn."""
+    taken: dict[str, list[list[float]]] = {name: [] for name in sides}
+    taken_by_source: list[list[float]] = []
+    for _ in range(rounds):
+        time.sleep(_REST)
+        taken_by_source.append(original.time(own))
+        for name, side in sides.items():
+            time.sleep(_REST)
+            taken[name].append(side.time(counts[name]))
+    return taken_by_source, taken
+
+
 def _open_original(
     source: Source, threads: int, draws: Iterable[Sequence[list[Array]]], worker: Interpreter | None
 ) -> tuple[Side, list[Array]]:
     """Load the original, in the worker or else in ONNX Runtime, together with the first of some inputs that it runs on;
-    these inputs."""
+    these inputs. Raises VerificationError where it runs on none."""
     failure: VerificationError | None = None
     runtime = Runtime(source, threads) if worker is None else worker
     for (feed,) in draws:

@@ -58,34 +58,14 @@ class Runtime:
         seconds: float | None = None,
     ) -> None:
         require("onnxruntime")
-        import onnxruntime
-
-        def load(source: bytes | str, saturating: bool = True) -> Any:
-            options = onnxruntime.SessionOptions()
-            options.log_severity_level = 4
-            options.intra_op_num_threads = threads
-            if not optimized:
-                options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-            if profile is not None:
-                options.enable_profiling = True
-                options.profile_file_prefix = f"{profile / 'profile'}"
-            if not saturating:
-                options.add_session_config_entry(PRECISE, "1")
-            if precise or single:
-                options.add_session_config_entry(LEVEL_OF_JOINED, SINGLE)
-            if folder is not None and is_text(os.fspath(folder)):
-                options.add_session_config_entry(_FOLDER, os.fspath(folder))
-
-            def start() -> Any:
-                return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-
-            if seconds is None:
-                return start()
-            return run_limited(start, seconds, lambda _: options.set_load_cancellation_flag(True))
-
         source = locate(model)
         if isinstance(source, bytes) and not isinstance(model, bytes):
             folder = Path(model).absolute().parent
+
+        def load(source: bytes | str, saturating: bool = True) -> Any:
+            options = _make_options(threads, profile, optimized, saturating, precise or single, folder)
+            return _start_session(source, options, seconds)
+
         self._seconds = seconds
         self._session: Any = None
         try:
@@ -172,7 +152,7 @@ class Runtime:
         return self._layouts.restore_shape(name, self._inputs[name].shape)
 
     def time(self, feeds: Mapping[str, Array], runs: int) -> list[float]:
-        """Run the model several times on the same inputs; the seconds of each run."""
+        """Run the model several times on the same inputs; the seconds of each; raises VerificationError as it fails."""
         seconds = []
         try:
             for _ in range(runs):
@@ -221,6 +201,41 @@ def _read_words(value: Any) -> Array:
     shape = value.shape()
     words = (ctypes.c_uint16 * int(np.prod(shape, dtype=np.int64))).from_address(value.data_ptr())
     return np.array(words, np.uint16).view(find_dtype(_WORDS)).reshape(shape)
+
+
+def _make_options(
+    threads: int, profile: Path | None, optimized: bool, saturating: bool, single: bool, folder: Path | None
+) -> Any:
+    """The options of a session, as `Runtime` takes them; a `single` one does not round beside weights of few bits."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if profile is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = f"{profile / 'profile'}"
+    if not saturating:
+        options.add_session_config_entry(PRECISE, "1")
+    if single:
+        options.add_session_config_entry(LEVEL_OF_JOINED, SINGLE)
+    if folder is not None and is_text(os.fspath(folder)):
+        options.add_session_config_entry(_FOLDER, os.fspath(folder))
+    return options
+
+
+def _start_session(source: bytes | str, options: Any, seconds: float | None) -> Any:
+    """Load a model; raises TimeoutError where that takes more than so many seconds, and what the runtime raises."""
+    import onnxruntime
+
+    def start() -> Any:
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+    if seconds is None:
+        return start()
+    return run_limited(start, seconds, lambda _: options.set_load_cancellation_flag(True))
 
 
 def _try(load: Callable[[], Any]) -> Any:

@@ -114,28 +114,50 @@ def compare_models(
             runtime = Interpreted(target, own)
         else:
             runtime = Runtime(target, precise=precise, seconds=timeout)
-        worker: Worker
-        if read == REFERENCE:
-            worker = Reference([runtime.read_shape(name) for name in runtime.inputs], timeout, precise)
-        elif read == EXPORTED:
-            worker = PyTorch(timeout)
-        else:
-            assert own is not None
-            worker = own if signature is None else Signed(own, signature, runtime.inputs, runtime.outputs)
+        worker = _choose_worker(read, own, runtime, signature, timeout, precise)
         described = worker.describe(source)
         if problems := _compare_interfaces(described, runtime, isinstance(worker, Interpreter)):
             return Verification((), problems, seed=seed)
         candidate = TargetModel(runtime, target, seed, samples, inputs, precise)
         found = _compare_batches(worker, source, described, candidate)
-        if not (found.passed or precise) and isinstance(worker, Reference) and can_saturate():
-            other = _compare_batches(replace(worker, precise=True), source, described, candidate)
-            if other.passed:
-                return replace(other, remarks=(*other.remarks, UNSATURATED))
-        if found.passed or precise or isinstance(runtime, Interpreted):
+        if found.passed or precise:
             return found
-        exact = replace(candidate, runtime=Runtime(target, single=True, seconds=timeout))
-        other = _compare_batches(worker, source, described, exact)
-        return replace(other, remarks=(*other.remarks, ROUNDED)) if other.passed else found
+        return _compare_otherwise(worker, source, described, candidate, timeout) or found
+
+
+def _choose_worker(
+    format: str,
+    interpreter: Interpreter | None,
+    runtime: Runtime | Interpreted,
+    signature: str | None,
+    timeout: float,
+    precise: bool,
+) -> Worker:
+    """What runs an original of a format, beside the `runtime` of the model made of it."""
+    if format == REFERENCE:
+        return Reference([runtime.read_shape(name) for name in runtime.inputs], timeout, precise)
+    if format == EXPORTED:
+        return PyTorch(timeout)
+    assert interpreter is not None
+    return interpreter if signature is None else Signed(interpreter, signature, runtime.inputs, runtime.outputs)
+
+
+def _compare_otherwise(
+    worker: Worker, source: Source, described: Signature, candidate: TargetModel, timeout: float
+) -> Verification | None:
+    """Compare models that differ once more without what their runtimes alone make of them; None where they still do.
+
+    That is products of bytes that saturate in the original, and in the result factors rounded for weights of few bits.
+    """
+    if isinstance(worker, Reference) and can_saturate():
+        other = _compare_batches(replace(worker, precise=True), source, described, candidate)
+        if other.passed:
+            return replace(other, remarks=(*other.remarks, UNSATURATED))
+    if isinstance(candidate.runtime, Interpreted):
+        return None
+    exact = replace(candidate, runtime=Runtime(candidate.target, single=True, seconds=timeout))
+    other = _compare_batches(worker, source, described, exact)
+    return replace(other, remarks=(*other.remarks, ROUNDED)) if other.passed else None
 
 
 def _compare_batches(worker: Worker, source: Source, described: Signature, candidate: TargetModel) -> Verification:
@@ -171,13 +193,7 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
     """Run both models on what inputs the original takes, and compare their outputs; raises as `compare_models` does."""
     runtime, seed = candidate.runtime, candidate.seed
     facade = Adapter(runtime, described)
-    draws: Iterable[Sequence[Sequence[Array]]]
-    if candidate.inputs is not None:
-        draws = [candidate.inputs]
-    else:
-        # A program may assert more of its inputs than their types tell.
-        examples = worker.read_examples(source) if isinstance(worker, PyTorch) else []
-        draws = itertools.chain(draw(described.inputs, seed, candidate.samples), [examples] if examples else [])
+    draws = _list_draws(worker, source, described, candidate)
     unquantized = False
     plain = runtime.unquantized and find_format(source, ORIGINALS) == INTERPRETED
     if plain:
@@ -210,6 +226,17 @@ def _compare_runs(worker: Worker, source: Source, described: Signature, candidat
     passed = candidate.precise or all(one.verdict.passed for one in comparisons)
     saturation = "" if passed or isinstance(runtime, Interpreted) else explain_saturation(candidate.target)
     return Verification(comparisons, (), tuple(remarks), seed, len(feeds), *seconds, unquantized, saturation)
+
+
+def _list_draws(
+    worker: Worker, source: Source, described: Signature, candidate: TargetModel
+) -> Iterable[Sequence[Sequence[Array]]]:
+    """The samples to try one after the other until the original takes some: those asked for, or seeded ones."""
+    if candidate.inputs is not None:
+        return [candidate.inputs]
+    # A program may assert more of its inputs than their types tell.
+    examples = worker.read_examples(source) if isinstance(worker, PyTorch) else []
+    return itertools.chain(draw(described.inputs, candidate.seed, candidate.samples), [examples] if examples else [])
 
 
 def _compare_interfaces(signature: Signature, runtime: Runtime | Interpreted, unsigned: bool) -> tuple[str, ...]:

@@ -133,15 +133,17 @@ class Method:
         count, going, *all_begins = values
         begins = [begin for at, begin in enumerate(all_begins) if at not in kept]
         writes = [value for at, value in enumerate(step.writes) if at not in kept]
-        condition = suites[0].inputs[1]
-        keeps = suites[0].results[0]
-        same = isinstance(keeps, ast.Constant) or ast.dump(keeps) == ast.dump(self._make_name(condition))
-        if same and (going is None or (isinstance(going, ast.Constant) and going.value)) and count is not None:
-            going = None
-        elif going is None:
-            going = ast.Constant(True)
+        going = self._make_going(suites[0], count, going)
         known = [begin for begin in begins if begin is not None]
         self._statements.append(Statement(writes, count, suites=suites, begins=known, condition=going))
+
+    def _make_going(self, suite: Suite, count: ast.expr | None, going: ast.expr | None) -> ast.expr | None:
+        """Whether a loop begins at all; None where its rounds are counted, and no round ends them."""
+        keeps = suite.results[0]
+        same = isinstance(keeps, ast.Constant) or ast.dump(keeps) == ast.dump(self._make_name(suite.inputs[1]))
+        if same and (going is None or (isinstance(going, ast.Constant) and going.value)) and count is not None:
+            return None
+        return ast.Constant(True) if going is None else going
 
     @staticmethod
     def _make_choice(condition: ast.expr | None, suites: Sequence[Suite]) -> ast.expr | None:

@@ -91,12 +91,45 @@ def plan_body(
     body = Body(steps, list(inputs), list(outputs), block)
     _widen(steps)
     reads = count_reads(steps, outputs)
-    chained: dict[int, tuple[str, list[int]]] = {}
+    chained = _find_chained(steps, reads, outputs, block)
+    wishes = _list_wishes(body, chained, dialect, block_inputs)
+    often = Counter(wish for wish, _ in wishes)
+    for wish, member in wishes:
+        member.name = names.give(wish) if often[wish] == 1 or wish[-1].isdigit() else names.number_name(wish)
+        body.members.append(member)
+        for place in member.places:
+            if member.slot is None:
+                body.of_step[place] = member
+            else:
+                body.tensors[place, member.slot] = member
+    for place, step in enumerate(steps):
+        for option, graph in step.graphs.items():
+            own = list_steps(graph, dialect)
+            body.inner[place, option] = plan_body(own, graph.inputs, graph.outputs, None, names, dialect)
+    return body
+
+
+def _find_chained(
+    steps: Sequence[Step], reads: Mapping[ir.Value, int], outputs: Sequence[ir.Value], block: Block | None
+) -> dict[int, tuple[str, list[int]]]:
+    """The steps that one member holds with others: its kind, or the name that they have by number, and their places."""
+    found: dict[int, tuple[str, list[int]]] = {}
     for kind, places in (*_find_chains(steps, reads, outputs, block is not None), *_find_loops(steps, reads, outputs)):
-        if not any(place in chained for place in places):
-            chained |= dict.fromkeys(places, (kind, places))
-    for name, places in _find_numbered(steps, chained, block):
-        chained |= dict.fromkeys(places, (name, places))
+        if not any(place in found for place in places):
+            found |= dict.fromkeys(places, (kind, places))
+    for name, places in _find_numbered(steps, found, block):
+        found |= dict.fromkeys(places, (name, places))
+    return found
+
+
+def _list_wishes(
+    body: Body,
+    chained: Mapping[int, tuple[str, list[int]]],
+    dialect: Dialect,
+    block_inputs: Mapping[Block, Sequence[str]],
+) -> list[tuple[str, Member]]:
+    """What a class is to hold, in the order of its steps, each with the name that it would best have."""
+    steps, block = body.steps, body.block
     python = dialect.facts.python if block is None else None  # instances of a block have numbers of their own
     wishes: list[tuple[str, Member]] = []
     for place, step in enumerate(steps):
@@ -116,20 +149,7 @@ def plan_body(
         if step.constant is not None and not is_written_in_place(step.constant, python):
             called = _name_operand(step.constant, steps, block_inputs)
             wishes.append((_name_tensor(step.constant, called), Member("", [place], "tensor", ("", -1))))
-    often = Counter(wish for wish, _ in wishes)
-    for wish, member in wishes:
-        member.name = names.give(wish) if often[wish] == 1 or wish[-1].isdigit() else names.number_name(wish)
-        body.members.append(member)
-        for place in member.places:
-            if member.slot is None:
-                body.of_step[place] = member
-            else:
-                body.tensors[place, member.slot] = member
-    for place, step in enumerate(steps):
-        for option, graph in step.graphs.items():
-            own = list_steps(graph, dialect)
-            body.inner[place, option] = plan_body(own, graph.inputs, graph.outputs, None, names, dialect)
-    return body
+    return wishes
 
 
 def _widen(steps: Sequence[Step]) -> None:

@@ -204,15 +204,10 @@ class StatementWriter:
         suite = statement.suites[0]
         counter, condition, *carried = suite.inputs
         count = len(carried)
-        names = []
+        names = list[str]()
         for value, begin in zip(carried, statement.begins, strict=True):
-            came = self._rename(begin)
             taken = self._is_last_read(begin, at, statement, last)
-            name = came.id if taken and isinstance(came, ast.Name) else self._choose_name(value, [], live)
-            names.append(name)
-            self.given[value], live[name] = name, _END
-            if not taken:
-                yield from write_statement(f"{name} = ", came, depth)
+            yield from self._begin_carried(value, begin, taken, names, live, depth)
         lists = []
         for _ in statement.targets[count:]:
             lists.append(self.names.give("rows"))
@@ -229,16 +224,8 @@ class StatementWriter:
         self.given[counter] = index
         inner = {**live, **dict.fromkeys([going, index], _END)}
         used = any(self._numbers.get(counter, -1) in _list_numbers(one) for one in _iterate_statements(suite))
-        if statement.value is not None:
-            count_text = write_expression(self._rename(statement.value))
-            yield f"{_indent(depth)}for {index if used else '_'} in range({count_text}):"
-            if going:
-                yield f"{_indent(depth + 1)}if not {going}:"
-                yield f"{_indent(depth + 2)}break"
-        else:
-            if used:
-                yield f"{_indent(depth)}{index} = 0"
-            yield f"{_indent(depth)}while {going or 'True'}:"
+        turns = None if statement.value is None else write_expression(self._rename(statement.value))
+        yield from _write_head(turns, index if used else "", going, depth)
         keeps, *results = suite.results
         rows = results[count:]
         body = Suite(suite.statements, [*rows, *([keeps] if going else []), *results[:count]], suite.inputs)
@@ -256,6 +243,17 @@ class StatementWriter:
             elif self._numbers.get(target) in last:
                 made = self._stack_rows(name, target, statement)
                 yield from write_statement(f"{self._give(target, [], live, last)} = ", made, depth)
+
+    def _begin_carried(
+        self, value: ir.Value, begin: ast.expr, taken: bool, names: list[str], live: dict[str, int], depth: int
+    ) -> Iterator[str]:
+        """Give what rounds hand on its name, that of what it begins as where it is `taken`, or else assign that."""
+        came = self._rename(begin)
+        name = came.id if taken and isinstance(came, ast.Name) else self._choose_name(value, [], live)
+        names.append(name)
+        self.given[value], live[name] = name, _END
+        if not taken:
+            yield from write_statement(f"{name} = ", came, depth)
 
     def _stack_rows(self, rows: str, target: ir.Value, statement: Statement) -> ast.expr:
         """What a loop has collected as one tensor, also where it may have turned no times and the extents are known."""
@@ -349,6 +347,19 @@ def _indent(depth: int) -> str:
 def _expire(live: dict[str, int], at: int) -> None:
     for name in [name for name, end in live.items() if end <= at]:
         del live[name]
+
+
+def _write_head(turns: str | None, index: str, going: str, depth: int) -> Iterator[str]:
+    """The first lines of a loop of so many `turns`, or any where None, that ends where `going` is false."""
+    if turns is None:
+        if index:
+            yield f"{_indent(depth)}{index} = 0"
+        yield f"{_indent(depth)}while {going or 'True'}:"
+        return
+    yield f"{_indent(depth)}for {index or '_'} in range({turns}):"
+    if going:
+        yield f"{_indent(depth + 1)}if not {going}:"
+        yield f"{_indent(depth + 2)}break"
 
 
 def _find_last(statements: Sequence[Statement]) -> dict[int, int]:

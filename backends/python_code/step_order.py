@@ -65,13 +65,19 @@ def _hoist(steps: list[Step], outputs: Sequence[ir.Value]) -> list[Step]:
     return sorted(steps, key=lambda step: places[step])
 
 
-def _find_common(steps: Sequence[Step], reads: Mapping[ir.Value, int]) -> set[Step]:
-    """The steps that no layer comes before, and that many read, or other modules than the one that they are in; and
-    those that compute for these alone, as a table of relative positions does for the mask of all layers."""
+def _list_readers(steps: Sequence[Step]) -> dict[ir.Value, list[Step]]:
+    """The steps that read each value that a run yields."""
     readers: dict[ir.Value, list[Step]] = {}
     for step in steps:
         for value in step.inputs:
             readers.setdefault(value, []).append(step)
+    return readers
+
+
+def _find_common(steps: Sequence[Step], reads: Mapping[ir.Value, int]) -> set[Step]:
+    """The steps that no layer comes before, and that many read, or other modules than the one that they are in; and
+    those that compute for these alone, as a table of relative positions does for the mask of all layers."""
+    readers = _list_readers(steps)
     behind: set[ir.Value] = set()
     found, before = set(), []
     for step in steps:
@@ -94,10 +100,7 @@ def _lift_shared(steps: Sequence[Step]) -> None:
     """Let steps that are no layers, read nothing of the module that they are in, and are read outside of it as well, be
     of the module around: what is joined for a layer of a dense block and all behind it is not that layer's own."""
     made = {value: step for step in steps for value in step.writes}
-    readers: dict[ir.Value, list[Step]] = {}
-    for step in steps:
-        for value in step.inputs:
-            readers.setdefault(value, []).append(step)
+    readers = _list_readers(steps)
     for step in steps:
         who = [one.scope for value in step.writes for one in readers.get(value, ()) if one.scope]
         around = share_prefix([step.scope, *who])

@@ -155,42 +155,54 @@ def describe_step(node: ir.Node, dialect: Dialect) -> Step:
     step.precision = node.meta.get(PRECISION)
     step.types = dialect.facts.python.types if dialect.facts.python is not None else {}
     if spec is None or not _is_written(spec, operands):
-        step.spec = None
-        step.operands = operands = _name_operands(node, None)
-        kinds = tuple(None if value is None else "run" for value in node.inputs)
-        said = tuple(sorted((name, repr(attribute.value)) for name, attribute in node.attributes.items()))
-        step.key = ("placeholder", node.domain, node.op_type, said, kinds, len(node.outputs))
-        step.reads = list(node.inputs)
-        _separate_constants(step)
-        return step
+        return _make_placeholder(step, node)
     python = spec.facts.python
     for result in node.outputs:
         result.meta[PLAIN], result.meta[EXTENT] = python.plain, python.extent is not None
     step.layer = _is_layer(spec, operands)
-    kinds_of: list[Any] = []
-    for name, values in operands.items():
+    kinds = _sort_operands(step, node, spec)
+    if python.statement is not None:
+        step.graphs = {a.name: a.as_graph() for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH}
+        step.reads += [value for graph in step.graphs.values() for value in _list_captured(graph)]
+        step.key = ("statement", id(node))
+        return step
+    step.key = (spec.name, step.layer, kinds, len(node.outputs), _list_options(step, spec), step.precision)
+    return step
+
+
+def _make_placeholder(step: Step, node: ir.Node) -> Step:
+    """A step for a node that code has no words for: a function that is left to be written."""
+    step.spec = None
+    step.operands = _name_operands(node, None)
+    kinds = tuple(None if value is None else "run" for value in node.inputs)
+    said = tuple(sorted((name, repr(attribute.value)) for name, attribute in node.attributes.items()))
+    step.key = ("placeholder", node.domain, node.op_type, said, kinds, len(node.outputs))
+    step.reads = list(node.inputs)
+    _separate_constants(step)
+    return step
+
+
+def _sort_operands(step: Step, node: ir.Node, spec: OperatorSpec) -> tuple[Any, ...]:
+    """Enter the operands of a step by what they are: held by a layer, constants, numbers, values of a run; their
+    kinds."""
+    kinds: list[Any] = []
+    for name, values in step.operands.items():
         for place, value in enumerate(values):
-            if step.layer and name in python.held:
+            if step.layer and name in spec.facts.python.held:
                 if value is not None:
                     step.held[name] = value
-                kinds_of.append(value is not None)
+                kinds.append(value is not None)
             elif value is not None and is_constant(value):
                 number = _read_number(value, name, node, spec)
                 if number is None:
                     step.own[name, place] = value
                 else:
                     step.literals[name, place] = number
-                kinds_of.append((name, "own" if number is None else type(number).__name__))
+                kinds.append((name, "own" if number is None else type(number).__name__))
             else:
                 step.reads.append(value)
-                kinds_of.append(None if value is None else name)
-    if python.statement is not None:
-        step.graphs = {a.name: a.as_graph() for a in node.attributes.values() if a.type == ir.AttributeType.GRAPH}
-        step.reads += [value for graph in step.graphs.values() for value in _list_captured(graph)]
-        step.key = ("statement", id(node))
-        return step
-    step.key = (spec.name, step.layer, tuple(kinds_of), len(node.outputs), _list_options(step, spec), step.precision)
-    return step
+                kinds.append(None if value is None else name)
+    return tuple(kinds)
 
 
 def _is_layer(spec: OperatorSpec, operands: Mapping[str, list[ir.Value | None]]) -> bool:

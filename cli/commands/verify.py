@@ -105,26 +105,11 @@ def read_inputs(path: Path, worker: Worker, model: Path) -> list[list[Array]]:
     An array with one more axis than the input holds a sample at each index of the first; all others count for every
     sample. Raises VerificationError for an input that is missing, or whose rank or type is another.
     """
-    import numpy as np
-
-    from ...engine.base.atomic_write import read_mode
-    from ...engine.base.errors import VerificationError, join_lines
+    from ...engine.base.errors import VerificationError
 
     tensors = worker.describe(model).inputs
-    if not stat.S_ISREG(read_mode(path)) or not zipfile.is_zipfile(path):  # to open a pipe may take for ever
-        raise VerificationError(f"{path} is no file of arrays by name, such as numpy.savez writes")
     names = [tensor.name for tensor in tensors]
-    try:
-        with np.load(path) as file:
-            known = file.files
-            arrays = {name: file[name] for name in names if name in known}
-    except Exception as error:  # of any kind, as the file may be damaged anywhere
-        said = join_lines(error) or type(error).__name__
-        raise VerificationError(f"{path} cannot be read: {said}") from error
-    if missing := [name for name in names if name not in arrays]:
-        raise VerificationError(f"{path} has no array {missing[0]}, only {', '.join(known) or 'none at all'}")
-    if others := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
-        raise VerificationError(f"{path}: {others[0]} is no array")
+    arrays = _read_arrays(path, names)
     wrong = [t.name for t in tensors if arrays[t.name].ndim - len(t.shape) not in (0, 1)]
     if wrong:
         raise VerificationError(f"{path}: {wrong[0]} has {arrays[wrong[0]].ndim} axes, the model's has another number")
@@ -144,6 +129,29 @@ def read_inputs(path: Path, worker: Worker, model: Path) -> list[list[Array]]:
         [arrays[name][place] if stacked[name] else arrays[name] for name in names]
         for place in range(counts.pop() if counts else 1)
     ]
+
+
+def _read_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
+    """The arrays of some names in a file; raises VerificationError where it cannot be read, or one is not there."""
+    import numpy as np
+
+    from ...engine.base.atomic_write import read_mode
+    from ...engine.base.errors import VerificationError, join_lines
+
+    if not stat.S_ISREG(read_mode(path)) or not zipfile.is_zipfile(path):  # to open a pipe may take for ever
+        raise VerificationError(f"{path} is no file of arrays by name, such as numpy.savez writes")
+    try:
+        with np.load(path) as file:
+            known = file.files
+            arrays = {name: file[name] for name in names if name in known}
+    except Exception as error:  # of any kind, as the file may be damaged anywhere
+        said = join_lines(error) or type(error).__name__
+        raise VerificationError(f"{path} cannot be read: {said}") from error
+    if missing := [name for name in names if name not in arrays]:
+        raise VerificationError(f"{path} has no array {missing[0]}, only {', '.join(known) or 'none at all'}")
+    if others := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
+        raise VerificationError(f"{path}: {others[0]} is no array")
+    return arrays
 
 
 def _convert_array(array: Array, dtype: str) -> Array:
@@ -180,17 +188,9 @@ def _format_layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iter
 
     Where none does, what outputs differ by may be all that products of bytes lose where they are `saturated`.
     """
-    from ...verify.layers import find_divergence, find_suspect
+    from ...verify.layers import find_divergence
 
-    width = max((len(step.operator) for step in steps), default=0)
-    for step in steps:
-        one = step.comparison
-        error = "" if one.relative is None else f"{one.relative:.1g}"
-        steps_off = f" ({one.absolute:.3g} st)" if one.quantized and one.absolute is not None else ""
-        yield click.style(
-            f"{step.operator:<{width}}  {one.verdict.value:<9}  {error:>7}{steps_off}  {one.name}",
-            fg=None if one.verdict.passed else "red",
-        )
+    yield from _format_tensors(steps)
     wrong = sum(not step.comparison.verdict.passed for step in steps)
     first = find_divergence(steps)
     said = "none differs" if first is None else f"{wrong} differ{'s' * (wrong == 1)}"
@@ -201,23 +201,42 @@ def _format_layers(steps: Sequence[Step], passed: bool, saturated: bool) -> Iter
             f"products of bytes saturate on this processor, and were kept from it for {len(spared)} of these tensors, "
             f"{where}"
         )
-    if first is None:
-        if saturated:
-            yield "outputs do, but not where products of bytes are kept from saturating, as they do on this processor"
-        elif not passed:
-            yield "outputs do: differences add up, or ONNX Runtime changes the model when it optimizes it"
-            if (suspect := find_suspect(steps)) is not None:
-                found = suspect.comparison
-                own = f", {found.spread:.3g} between the interpreter's own kernels" if found.spread else ""
-                yield (
-                    f"or something is wrong by less than is allowed: {found.name} (of {suspect.operator}) "
-                    f"needs most of that, {found.error}{own}; it is computed by"
-                )
-                yield from _iterate_nodes(suspect)
-        return
-    found = first.comparison
-    yield f"the first to differ is {found.name} (of {first.operator}): {found.reason}; it is computed by"
-    yield from _iterate_nodes(first)
+    if first is not None:
+        found = first.comparison
+        yield f"the first to differ is {found.name} (of {first.operator}): {found.reason}; it is computed by"
+        yield from _iterate_nodes(first)
+    elif saturated:
+        yield "outputs do, but not where products of bytes are kept from saturating, as they do on this processor"
+    elif not passed:
+        yield from _explain_outputs(steps)
+
+
+def _format_tensors(steps: Sequence[Step]) -> Iterator[str]:
+    """How far apart both sides are at each tensor, red where they differ."""
+    width = max((len(step.operator) for step in steps), default=0)
+    for step in steps:
+        one = step.comparison
+        error = "" if one.relative is None else f"{one.relative:.1g}"
+        steps_off = f" ({one.absolute:.3g} st)" if one.quantized and one.absolute is not None else ""
+        yield click.style(
+            f"{step.operator:<{width}}  {one.verdict.value:<9}  {error:>7}{steps_off}  {one.name}",
+            fg=None if one.verdict.passed else "red",
+        )
+
+
+def _explain_outputs(steps: Sequence[Step]) -> Iterator[str]:
+    """Why outputs may differ where no tensor does, and at which it would have to be looked for."""
+    from ...verify.layers import find_suspect
+
+    yield "outputs do: differences add up, or ONNX Runtime changes the model when it optimizes it"
+    if (suspect := find_suspect(steps)) is not None:
+        found = suspect.comparison
+        own = f", {found.spread:.3g} between the interpreter's own kernels" if found.spread else ""
+        yield (
+            f"or something is wrong by less than is allowed: {found.name} (of {suspect.operator}) "
+            f"needs most of that, {found.error}{own}; it is computed by"
+        )
+        yield from _iterate_nodes(suspect)
 
 
 def _iterate_nodes(step: Step) -> Iterator[str]:

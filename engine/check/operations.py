@@ -318,26 +318,34 @@ def _describe_operands(spec: OperatorSpec) -> list[str]:
     return [f"{o.name}{'?' * o.optional}{'...' * o.variadic}" for o in spec.operands]
 
 
+def _report_lacking(
+    attribute: tree.Attribute, spec: OperatorSpec, specs: dict[int, OperatorSpec], context: Context
+) -> None:
+    """Tell at which opsets an operator has no such attribute, and where it has one."""
+    name = attribute.name
+    lacking = frozenset(
+        opset for opset, other in specs.items() if name not in other.options and not is_omitted(attribute.value, opset)
+    )
+    if len(lacking) == len(specs):
+        help = suggest(name, spec.options, "its attributes")
+        at = "" if frozenset(specs) == context.declared else f" at {format_opsets(specs)}"
+        context.report(attribute.span, f"`{spec.name}` has no attribute `{name}`{at}", help)
+    elif lacking and not context.general:
+        there = frozenset(opset for opset, other in specs.items() if name in other.options)
+        context.report(
+            attribute.span,
+            f"`{spec.name}` has no attribute `{name}` at {format_opsets(lacking)}",
+            f"it has one at {format_opsets(there)}: write a template for each: what an opset lacks is passed over",
+        )
+
+
 def _check_attribute(
     attribute: tree.Attribute, kinds: Kinds, spec: OperatorSpec, specs: dict[int, OperatorSpec], context: Context
 ) -> None:
     name, value = attribute.name, attribute.value
     option = spec.options.get(name)
     if option is None:
-        lacking = frozenset(
-            opset for opset, other in specs.items() if name not in other.options and not is_omitted(value, opset)
-        )
-        if len(lacking) == len(specs):
-            help = suggest(name, spec.options, "its attributes")
-            at = "" if frozenset(specs) == context.declared else f" at {format_opsets(specs)}"
-            context.report(attribute.span, f"`{spec.name}` has no attribute `{name}`{at}", help)
-        elif lacking and not context.general:
-            there = frozenset(opset for opset, other in specs.items() if name in other.options)
-            context.report(
-                attribute.span,
-                f"`{spec.name}` has no attribute `{name}` at {format_opsets(lacking)}",
-                f"it has one at {format_opsets(there)}: write a template for each: what an opset lacks is passed over",
-            )
+        _report_lacking(attribute, spec, specs, context)
         return
     if option.type in context.enums:
         known = context.enums[option.type]

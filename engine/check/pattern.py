@@ -282,17 +282,7 @@ class _Walker:
             argument = replace(argument, value=value.value)
             value = value.value
         if isinstance(value, tree.Name):
-            if value.name == "_":
-                return Counter(), set()
-            if argument.const and argument.spread:
-                self._report(argument.span, "`const` and `...` exclude each other")
-            if argument.layout and argument.spread:
-                self._report(argument.span, "several values have no common layout: `@` stands after a single name")
-            several = frozenset({VALUES, LIST}) if gaps else make_single(VALUES)
-            kinds = several if argument.spread else make_single(ARRAY) if argument.const else make_single(VALUE)
-            kinds |= make_single(NONE) if argument.optional else frozenset()
-            self._binder.bind_variable(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
-            return Counter([value.name]), {value.name}
+            return self._bind_operand(argument, value, gaps)
         if argument.spread and isinstance(value, tree.Call):
             return self._check_repeated(value, None)
         for mark, there in (
@@ -315,6 +305,20 @@ class _Walker:
             )
             return self._binder.bind_all_names(value)
         return Counter(), set()
+
+    def _bind_operand(self, argument: tree.Argument, value: tree.Name, gaps: bool) -> tuple[Counter[str], set[str]]:
+        """An operand that is a variable, unless it is called `_`."""
+        if value.name == "_":
+            return Counter(), set()
+        if argument.const and argument.spread:
+            self._report(argument.span, "`const` and `...` exclude each other")
+        if argument.layout and argument.spread:
+            self._report(argument.span, "several values have no common layout: `@` stands after a single name")
+        several = frozenset({VALUES, LIST}) if gaps else make_single(VALUES)
+        kinds = several if argument.spread else make_single(ARRAY) if argument.const else make_single(VALUE)
+        kinds |= make_single(NONE) if argument.optional else frozenset()
+        self._binder.bind_variable(Variable(value.name, value.span, OPERAND, kinds, argument.layout))
+        return Counter([value.name]), {value.name}
 
     def _check_repeated(self, call: tree.Call, equation: tree.Equation | None) -> tuple[Counter[str], set[str]]:
         """An operator that stands for any number of nodes: names are lists, but those that others have as well."""

@@ -77,12 +77,9 @@ def _check_template(template: tree.Template, left: LeftSide, context: Context) -
             context.report(variable.span, f"`{variable.name}` is never used", help)
 
 
-def _check_equation(equation: tree.Equation, left: LeftSide, context: Context, locals: list[Variable]) -> Context:
+def _check_yield(equation: tree.Equation, kinds: Kinds, context: Context) -> None:
+    """Tell what is yielded that is no value of a model, or are more or fewer than there are names for."""
     targets = equation.targets
-    kinds = infer(equation.value, context)
-    if equation.repeated:
-        help = "one list is `ys... = [... for x in xs]`"
-        context.report(equation.span, "`...` behind an equation is about nodes of a pattern", help)
     if kinds == make_single(OLD):
         context.report(equation.value.span, "the rule replaces this value by itself")
     elif kinds and kinds <= make_single(VALUES) and not any(target.spread for target in targets) and len(targets) == 1:
@@ -93,6 +90,15 @@ def _check_equation(equation: tree.Equation, left: LeftSide, context: Context, l
         )
     elif not can_be(kinds, RUNTIME | frozenset({VALUES, "number", "bool", "list", "array"})):
         context.report(equation.value.span, f"a template yields values, and this is {name_kinds(kinds)}")
+
+
+def _check_equation(equation: tree.Equation, left: LeftSide, context: Context, locals: list[Variable]) -> Context:
+    targets = equation.targets
+    kinds = infer(equation.value, context)
+    if equation.repeated:
+        help = "one list is `ys... = [... for x in xs]`"
+        context.report(equation.span, "`...` behind an equation is about nodes of a pattern", help)
+    _check_yield(equation, kinds, context)
     for call in _list_calls(equation.value):
         _check_results(call, equation, context)
     yields = _infer_result_kinds(equation, kinds)

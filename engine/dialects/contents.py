@@ -185,6 +185,20 @@ def infer_with_elements(node: ir.Node, opset: int, dialect: Dialect) -> list[Inf
     ]
     if not any(partial) or any(attribute.type in UNCOUNTED for attribute in node.attributes.values()):
         return None
+    model = _make_partial_model(node, known, partial, opset, dialect)
+    if model is None:
+        return None
+    try:
+        done = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        return None
+    return [_read(output.type) for output in done.graph.output]
+
+
+def _make_partial_model(
+    node: ir.Node, known: Sequence[Any], partial: Sequence[bool], opset: int, dialect: Dialect
+) -> onnx.ModelProto | None:
+    """A model of one node that reads what is known of its operands; None where of one not even the type is."""
     graph = onnx.GraphProto(name="partial")
     made = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     add_attributes(made, node.attributes.values())
@@ -210,12 +224,7 @@ def infer_with_elements(node: ir.Node, opset: int, dialect: Dialect) -> list[Inf
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in made.output)
     # What follows extents has been added to operators that did not change otherwise.
     imports = [onnx.OperatorSetIdProto(domain=node.domain, version=max(opset, _FOLLOWING))]
-    model = onnx.ModelProto(ir_version=10, graph=graph, opset_import=imports)
-    try:
-        done = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
-        return None
-    return [_read(output.type) for output in done.graph.output]
+    return onnx.ModelProto(ir_version=10, graph=graph, opset_import=imports)
 
 
 def _spell(graph: onnx.GraphProto, dialect: Dialect, name: str, found: Sequence[Any]) -> None:

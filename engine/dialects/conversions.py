@@ -9,7 +9,7 @@ from .operators import Dialect, OperatorSpec
 
 
 def name_type(dialect: Dialect, spec: OperatorSpec, dtype: ir.DataType | None) -> ir.Attr:
-    """The attribute that names the element type which a node yields."""
+    """The attribute that names the element type which a node yields; raises RewriteError where ops.yaml says none."""
     name = spec.facts.names_type
     if name is None:
         raise RewriteError(f"ops.yaml: {spec.name} does not say which option names the type of its results")

@@ -30,7 +30,8 @@ def find_widenings(dialect: Dialect, spec: OperatorSpec, operands: Sequence[ir.V
     """The type variables of an operator that stand for a type without a kernel, and the type to compute in.
 
     `kernels` of the dialect in ops.yaml says which types have one; where it is silent, the schema of the spec does.
-    Codes are numbers to operators of schemas; other dialects type kernels of codes apart.
+    Codes are numbers to operators of schemas; other dialects type kernels of codes apart. Raises EvaluationError of
+    these where there is no kernel, and no wider type has one.
     """
     if not dialect.schemas and any(value is not None and KEY in value.meta for value in operands):
         return {}

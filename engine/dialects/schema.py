@@ -112,17 +112,8 @@ class _Reader:
         given = {key.value: value for key, value in fields.value}
         for key in ("operands", "results"):
             yield from self._check_operands(key, given.get(key), name, known=bool(known.get("schemas")))
-        traits = given.get("traits")
-        form = isinstance(traits, yaml.SequenceNode) and any(word.value == FORM for word in traits.value)
-        if known.get("identifier") and name.value not in others and "code" not in given and not form:
-            custom = f"{known.get('domain', dialect)}.custom"
-            domain = given.get("domain")
-            if domain is None or domain.value != custom:
-                yield self._make_error(
-                    domain or name,
-                    f"`{name.value}` is no operator of the format, so that no file could hold it",
-                    f"custom operators say `domain: {custom}`",
-                )
+        if known.get("identifier") and name.value not in others:
+            yield from self._check_identifier(name, given, f"{known.get('domain', dialect)}.custom")
         yield from self._check_options(given.get("options"), enums, tables)
         described = {**others.get(name.value, {}), **_read_mapping(fields)}
         members = _list_members(described, tables) or (list_names(name.value) if known.get("schemas") else set())
@@ -132,6 +123,17 @@ class _Reader:
             yield self._make_error(reason, "`unsupported` says in words why no rule is about the operator")
         for key in ("types", "yields"):
             yield from self._check_types(key, given.get(key))
+
+    def _check_identifier(self, name: yaml.ScalarNode, given: Mapping[str, Node], custom: str) -> Iterator[Diagnostic]:
+        """Tell an operator that no file of the format can name, as neither a code nor the domain `custom` does."""
+        traits, domain = given.get("traits"), given.get("domain")
+        form = isinstance(traits, yaml.SequenceNode) and any(word.value == FORM for word in traits.value)
+        if "code" not in given and not form and (domain is None or domain.value != custom):
+            yield self._make_error(
+                domain or name,
+                f"`{name.value}` is no operator of the format, so that no file could hold it",
+                f"custom operators say `domain: {custom}`",
+            )
 
     def _check_members(self, name: str, fields: yaml.MappingNode, known: Set[str]) -> Iterator[Diagnostic]:
         """Tell names that keys speak of where the operator has no such operand, result or option."""

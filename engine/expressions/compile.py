@@ -243,20 +243,7 @@ def _compile_result(call: tree.Call, result: str) -> Code:
 
 def _compile_call(call: tree.Call) -> Code:
     arguments = [_compile_argument(argument) for argument in call.arguments]
-    spreads = [argument.spread for argument in call.arguments]
-    # Graphs come last: what their parameters are may depend on the other options.
-    ordered = sorted(call.attributes, key=lambda attribute: isinstance(attribute.value, tree.GraphOf))
-    attributes = [(attribute.name, _compile_attribute(attribute)) for attribute in ordered]
-    name = call.callee
-
-    def spread(frame: Frame) -> list[Any]:
-        found: list[Any] = []
-        for code, several in zip(arguments, spreads, strict=True):
-            value = code(frame)
-            found.extend(list_items(value)) if several else found.append(value)
-        return found
-
-    values = spread if any(spreads) else lambda frame: [code(frame) for code in arguments]
+    values, name = _compile_values(call, arguments), call.callee
     if name == "fail":
         return lambda frame: FUNCTIONS[name].call(*(interpolate(str(v), frame) for v in values(frame)))
     if name == TRAIT:
@@ -271,6 +258,39 @@ def _compile_call(call: tree.Call) -> Code:
             return frame.budget.spend_items(found) if type(found) is list else found
 
         return apply
+    make = _compile_operator(call, values)
+    if name[0].isupper():
+        return make
+    defined = _Defined(name, () if any(argument.spread for argument in call.arguments) else call.arguments)
+
+    def call_named(frame: Frame) -> Any:
+        # A variable that stands for an operator goes before a definition of another file that happens to be called so.
+        definition = None if name in frame.values else defined.find(frame)
+        return make(frame) if definition is None else defined.call(definition, frame, values(frame))
+
+    return call_named
+
+
+def _compile_values(call: tree.Call, arguments: Sequence[Code]) -> Callable[[Frame], list[Any]]:
+    """What yields the values of all arguments, those of a list that is spread one by one."""
+    spreads = [argument.spread for argument in call.arguments]
+
+    def spread(frame: Frame) -> list[Any]:
+        found: list[Any] = []
+        for code, several in zip(arguments, spreads, strict=True):
+            value = code(frame)
+            found.extend(list_items(value)) if several else found.append(value)
+        return found
+
+    return spread if any(spreads) else lambda frame: [code(frame) for code in arguments]
+
+
+def _compile_operator(call: tree.Call, values: Callable[[Frame], list[Any]]) -> Code:
+    """A call that makes a node, of the operator that it names or that a variable stands for."""
+    # Graphs come last: what their parameters are may depend on the other options.
+    ordered = sorted(call.attributes, key=lambda attribute: isinstance(attribute.value, tree.GraphOf))
+    attributes = [(attribute.name, _compile_attribute(attribute)) for attribute in ordered]
+    name = call.callee
 
     def make(frame: Frame) -> Any:
         operator = frame.values.get(name, name)
@@ -280,16 +300,7 @@ def _compile_call(call: tree.Call) -> Code:
             options[key] = code(frame, operator, operands, options)
         return _get_emitter(frame).emit(frame, call, operator, operands, options)
 
-    if name[0].isupper():
-        return make
-    defined = _Defined(name, () if any(spreads) else call.arguments)
-
-    def call_named(frame: Frame) -> Any:
-        # A variable that stands for an operator goes before a definition of another file that happens to be called so.
-        definition = None if name in frame.values else defined.find(frame)
-        return make(frame) if definition is None else defined.call(definition, frame, values(frame))
-
-    return call_named
+    return make
 
 
 class _Defined:

@@ -39,7 +39,7 @@ def read_truth(value: Any) -> bool:
 
 
 def take_item(value: Any, index: Any) -> Any:
-    """One item of a list or constant."""
+    """One item of a list or constant; raises EvaluationError where there is none."""
     if isinstance(value, (list, np.ndarray)) and isinstance(index, (int, np.integer)):
         return value[index]
     raise EvaluationError(f"{format_value(value)} cannot be indexed with {format_value(index)}")
@@ -88,7 +88,7 @@ ORDER: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def read_number(value: Any) -> Any:
-    """What can be computed with; raises Stuck for what is not known, EvaluationError for what is no number."""
+    """What can be computed with; raises UnknownValueError for what is not known, EvaluationError for no number."""
     if type(value) is int or type(value) is float:
         return value
     if value is None:

@@ -63,6 +63,27 @@ class Pack:
         """The opset aimed at where the user names none: the first that a file declares, else the highest."""
         return next((f.default_opset for f in self.files if f.default_opset is not None), self.opsets[1])
 
+    def require_stackable(self) -> None:
+        """Raise CallError where rules of these files cannot be over each other: their dialects or opsets differ."""
+        leading = find_leading(self.files)
+        pair = leading.source, leading.target
+        for file in self.files:
+            if (file.source, file.target) != pair and not (file.source == file.target and file.source in pair):
+                ways = f"{_describe_way(leading)}, {_describe_way(file)}"
+                raise CallError(f"{leading.name} and {file.name} cannot lie over each other: {ways}")
+        low, high = self.opsets
+        if low > high:
+            least, most = max(self.files, key=lambda f: f.opsets[0]), min(self.files, key=lambda f: f.opsets[1])
+            ranges = f"opsets of {least.name} begin at {low}, those of {most.name} end at {high}"
+            raise CallError(f"{least.name} and {most.name} cannot lie over each other: {ranges}")
+
+
+def _describe_way(file: tree.RuleFile) -> str:
+    """Which dialects the rules of a file lead from and to."""
+    if file.source == file.target:
+        return f"{file.name} stays in {file.source}"
+    return f"{file.name} leads from {file.source} to {file.target}"
+
 
 def load(names: Sequence[str]) -> Pack:
     """Load rule packs, and after them the rules of the dialect they aim at.

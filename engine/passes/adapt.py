@@ -8,6 +8,8 @@ what its schema says that it is made of.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from ..base.errors import Refusal
@@ -16,7 +18,7 @@ from ..base.provenance import SOURCE
 from ..base.startup import dataclass
 from ..dialects.kernels import find_wider_type
 from ..dialects.literals import make_attribute
-from ..dialects.onnx_schemas import NEGATIVE_AXES, find_schema, pair_types
+from ..dialects.onnx_schemas import NEGATIVE_AXES, Signature, find_schema, pair_types
 from ..dialects.operators import OperatorSpec
 from ..dialects.opsets import NEWEST
 from ..expressions.functions import DTYPES, SHORT, EvaluationError, convert_to_python
@@ -119,26 +121,11 @@ def _lower(node: ir.Node, module: Module, former: OperatorSpec | None = None) ->
         return f"{error}"
     while operands and operands[-1] is None:
         operands.pop()
-    _, most = spec.count_operands()
-    if most is not None and len(operands) > most - len(spec.stored):
-        return f"{node.op_type} has no operand {newest.operands[len(operands) - 1].name if newest else ''}"
-    for place, formal in enumerate(spec.operands[: len(spec.operands) - len(spec.stored)]):
-        if not (formal.optional or formal.variadic) and (place >= len(operands) or operands[place] is None):
-            return f"{node.op_type} needs operand {formal.name}"
-    kept: dict[str, ir.Attr] = {one.name: one for one in attributes}
-    for name, given in node.attributes.items():
-        if name in spec.options:
-            kept[name] = given
-            continue
-        later = None if newest is None else newest.options.get(name)
-        if later is None or later.default is None or convert_to_python(given.value) != convert_to_python(later.default):
-            return f"{node.op_type} has no attribute {name}"
-    for name, option in spec.options.items():
-        later = None if newest is None else newest.options.get(name)
-        if name not in kept and later is not None and later.default != option.default and later.default is not None:
-            kept[name] = make_attribute(option, later.default)
-        if option.required and name not in kept:
-            return f"{node.op_type} needs attribute {name}"
+    if (why := _find_wrong_operand(node, operands, newest, spec)) is not None:
+        return why
+    kept = _choose_attributes(node, attributes, newest, spec)
+    if isinstance(kept, str):
+        return kept
     if len(node.outputs) > len(spec.results) and not any(one.variadic for one in spec.results):
         if any(one.uses() or one.is_graph_output() for one in node.outputs[len(spec.results) :]):
             return f"{node.op_type} has no result {len(spec.results) + 1}"
@@ -155,6 +142,41 @@ def _lower(node: ir.Node, module: Module, former: OperatorSpec | None = None) ->
     return why
 
 
+def _find_wrong_operand(
+    node: ir.Node, operands: Sequence[ir.Value | None], newest: OperatorSpec | None, spec: OperatorSpec
+) -> str | None:
+    """Which operand a node has too many for its operator at the opset, or too few; None where all are as there."""
+    _, most = spec.count_operands()
+    if most is not None and len(operands) > most - len(spec.stored):
+        return f"{node.op_type} has no operand {newest.operands[len(operands) - 1].name if newest else ''}"
+    for place, formal in enumerate(spec.operands[: len(spec.operands) - len(spec.stored)]):
+        if not (formal.optional or formal.variadic) and (place >= len(operands) or operands[place] is None):
+            return f"{node.op_type} needs operand {formal.name}"
+    return None
+
+
+def _choose_attributes(
+    node: ir.Node, stored: Sequence[ir.Attr], newest: OperatorSpec | None, spec: OperatorSpec
+) -> dict[str, ir.Attr] | str:
+    """The attributes of a node at the opset, where some are `stored` that are operands in the newest form; or why there
+    are none that mean the same."""
+    kept: dict[str, ir.Attr] = {one.name: one for one in stored}
+    for name, given in node.attributes.items():
+        if name in spec.options:
+            kept[name] = given
+            continue
+        later = None if newest is None else newest.options.get(name)
+        if later is None or later.default is None or convert_to_python(given.value) != convert_to_python(later.default):
+            return f"{node.op_type} has no attribute {name}"
+    for name, option in spec.options.items():
+        later = None if newest is None else newest.options.get(name)
+        if name not in kept and later is not None and later.default != option.default and later.default is not None:
+            kept[name] = make_attribute(option, later.default)
+        if option.required and name not in kept:
+            return f"{node.op_type} needs attribute {name}"
+    return kept
+
+
 def _count_from_front(kept: dict[str, ir.Attr], operands: list[ir.Value | None], spec: OperatorSpec) -> None:
     """Let axes that are counted from the end be counted from the front, where the rank is known."""
     shape = operands[0].shape if operands and operands[0] is not None else None
@@ -169,47 +191,57 @@ def _count_from_front(kept: dict[str, ir.Attr], operands: list[ir.Value | None],
 
 def _widen(node: ir.Node, operands: list[ir.Value | None], spec: OperatorSpec, module: Module) -> str | None:
     """Let a node compute in wider types where the opset does not have its own; None, or why that cannot be."""
-    found = spec.schema
-    if found is None or find_schema(spec.name, NEWEST, spec.domain) is None:
+    schema = spec.schema
+    if schema is None or find_schema(spec.name, NEWEST, spec.domain) is None:
         return None
-    wider = dict[str, str]()
-    read = [one if one.uses() or one.is_graph_output() else None for one in node.outputs]
-    values = [*pair_types(operands, found.operands), *pair_types(read, found.results)]
-    for value, variable in values:
-        own = None if value is None or value.dtype is None else SHORT.get(value.dtype)
-        types = found.kinds.get(variable)
-        if own is None or not types or own in types:
-            continue
-        instead = find_wider_type(own, types, {})
-        if instead is None:
-            return f"{spec.name} takes no {own}"
-        wider[variable] = instead
+    wider = _choose_wider_types(node, operands, spec, schema)
+    if isinstance(wider, str):
+        return wider
     if not wider:
         return None
     convert = module.target.find_role("convert")
     if spec.name == convert.name:
         return f"{spec.name} does not convert {', '.join(sorted(wider))}"
-
-    def insert_cast(value: ir.Value, dtype: ir.DataType) -> ir.Node:
-        to = ir.AttrInt64(convert.facts.names_type or "to", int(dtype))
-        made = ir.Node(convert.domain, convert.name, [value], [to], num_outputs=1)
-        made.outputs[0].name = module.names.make_name(f"{value.name}_{SHORT[dtype]}")
-        made.outputs[0].type, made.outputs[0].shape = ir.TensorType(dtype), value.shape
-        return made
-
-    for place, (value, variable) in enumerate(pair_types(list(operands), found.operands)):
-        if value is not None and variable in wider and value.dtype != DTYPES[wider[variable]]:
-            made = insert_cast(value, DTYPES[wider[variable]])
+    for place, (value, variable) in enumerate(pair_types(list(operands), schema.operands)):
+        if value is not None and variable in wider and value.dtype != wider[variable]:
+            made = _make_cast(value, wider[variable], convert, module)
             module.graph.insert_before(node, made)
             operands[place] = made.outputs[0]
-    for output, variable in list(pair_types(list(node.outputs), found.results)):
-        if variable not in wider or output.dtype in (None, DTYPES[wider[variable]]):
+    for output, variable in list(pair_types(list(node.outputs), schema.results)):
+        if variable not in wider or output.dtype in (None, wider[variable]):
             continue
-        made = insert_cast(output, output.dtype)
+        made = _make_cast(output, output.dtype, convert, module)
         result = made.outputs[0]
         ir.convenience.replace_all_uses_with(output, result, replace_graph_outputs=True)
         made.replace_input_with(0, output)
         result.name, output.name = output.name, result.name
-        output.type = ir.TensorType(DTYPES[wider[variable]])
+        output.type = ir.TensorType(wider[variable])
         module.graph.insert_after(node, made)
     return None
+
+
+def _choose_wider_types(
+    node: ir.Node, operands: Sequence[ir.Value | None], spec: OperatorSpec, schema: Signature
+) -> dict[str, ir.DataType] | str:
+    """The types that variables of a schema stand for where it lacks those of a node; or which one has no wider one."""
+    wider = dict[str, ir.DataType]()
+    read = [one if one.uses() or one.is_graph_output() else None for one in node.outputs]
+    for value, variable in (*pair_types(operands, schema.operands), *pair_types(read, schema.results)):
+        own = None if value is None or value.dtype is None else SHORT.get(value.dtype)
+        types = schema.kinds.get(variable)
+        if own is None or not types or own in types:
+            continue
+        instead = find_wider_type(own, types, {})
+        if instead is None:
+            return f"{spec.name} takes no {own}"
+        wider[variable] = DTYPES[instead]
+    return wider
+
+
+def _make_cast(value: ir.Value, dtype: ir.DataType, convert: OperatorSpec, module: Module) -> ir.Node:
+    """A node that converts a value to a type."""
+    to = ir.AttrInt64(convert.facts.names_type or "to", int(dtype))
+    made = ir.Node(convert.domain, convert.name, [value], [to], num_outputs=1)
+    made.outputs[0].name = module.names.make_name(f"{value.name}_{SHORT[dtype]}")
+    made.outputs[0].type, made.outputs[0].shape = ir.TensorType(dtype), value.shape
+    return made

@@ -91,14 +91,7 @@ class Fold:
                     work += reversed(inline(node, chosen, module))
                     continue
             if inner := find_bodies(node):
-                # What a graph yields tells what its node does, and the nodes behind it need to know.
-                settle_counters(node, spec, module)
-                settle_parameters(node, spec, module, lambda body: self._run(body, Known(body, known), replace(growth)))
-                for graph in inner:
-                    body = module.enter_body(graph)
-                    self._run(body, Known(body, known), growth)
-                merge_results(node, spec)
-                settle_results(node, spec)
+                self._run_inside(node, spec, inner, module, known, growth)
                 continue
             settled = _is_settled(node, module.opset)
             inferred = None if settled else _infer(node, spec, module)
@@ -117,6 +110,24 @@ class Fold:
                 note_fill(node, spec)
             for output in node.outputs:
                 known.note_value(output)
+
+    def _run_inside(
+        self,
+        node: ir.Node,
+        spec: OperatorSpec,
+        inner: Sequence[ir.Graph],
+        module: Module,
+        known: Known,
+        growth: _Growth,
+    ) -> None:
+        """Go over the graphs of a node: what they yield tells what it does, and the nodes behind it need to know."""
+        settle_counters(node, spec, module)
+        settle_parameters(node, spec, module, lambda body: self._run(body, Known(body, known), replace(growth)))
+        for graph in inner:
+            body = module.enter_body(graph)
+            self._run(body, Known(body, known), growth)
+        merge_results(node, spec)
+        settle_results(node, spec)
 
 
 def _list_facts(node: ir.Node, opset: int) -> list[object]:

@@ -165,17 +165,26 @@ class _Kernels(CodedGraph):
             own = [next(iter(grids.values()))] * len(own)
         elif one_grid:
             found = {p: self._move_to_grid(codes, grids[p], wanted[0], dtype, node) for p, codes in found.items()}
+        sums_of_codes = self._quantize_sums(node, spec, grids, dtype, float(own[0].scale.min()))
+        return None if sums_of_codes is None else _Plan(found | sums_of_codes, tuple(zip(own, wanted, strict=True)))
+
+    def _quantize_sums(
+        self, node: ir.Node, spec: OperatorSpec, grids: Mapping[int, Quantization], dtype: ir.DataType, step: float
+    ) -> dict[int, ir.Value] | None:
+        """The codes of what is added to products, by places; None where one has none."""
+        places = {operand.name: place for place, operand in enumerate(spec.operands)}
+        found = dict[int, ir.Value]()
         for name, factors in spec.facts.products.items():
             position = places[name]
             bias = node.inputs[position] if position < len(node.inputs) else None
             if bias is None:
                 continue
             of_factors = [grids.get(places[factor]) for factor in factors]
-            known_sums = self._quantize_bias(spec, position, bias, of_factors, dtype, float(own[0].scale.min()))
-            if known_sums is None:
+            codes = self._quantize_bias(spec, position, bias, of_factors, dtype, step)
+            if codes is None:
                 return None
-            found[position] = known_sums
-        return _Plan(found, tuple(zip(own, wanted, strict=True)))
+            found[position] = codes
+        return found
 
     def _find_operands(
         self,

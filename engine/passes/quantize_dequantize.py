@@ -95,38 +95,46 @@ def insert_quantize_dequantize(
     for node in list(graph):
         if node.domain == target.domain != source.domain:
             continue  # what rules over integers have made, or an interface
-        spec = source.operators.get(node.op_type)
-        facts = OperatorFacts() if spec is None else spec.facts
-        unknown = spec is None or spec.unsupported is not None  # what it does with numbers it does with the integers
-        kind = facts.quantization or (RAW if unknown else None)
-        maps = [m for m in map(read_quantization, (*node.inputs, *node.outputs)) if m is not None]
-        if plain and kind == RAW:
-            view.keep_codes(node)
-        if not maps or kind in (RAW, EXTENTS) or (kind == PASSED and not plain):
-            continue
-        pure = not has_fused_activation(node, spec, source) and not is_dequantizing(node)
-        alike = pure and all(m == maps[0] for m in maps)
-        single = alike or (pure and facts.grid == "same")  # kernels leave codes on one grid, whatever these say
-        if single and not plain and facts.rounding == "away" and _nudge(node):
-            view.round_halves_away(node, maps[-1])
-            continue
-        if kind in (CODES, MATCHED) and (
-            is_about_integers(node) or (alike and not plain and (keep or has_quantized_weights(node)))
-        ):
-            continue
-        if pure and not alike and not plain and (kind == CODES or (kind == MATCHED and has_wide_codes(node))):
-            continue  # kernels move these codes whatever they stand for
-        if not (alike and kind in (CODES, MATCHED)):
-            found[node.op_type] += any(map(read_quantization, node.outputs))
-        one = maps[-1] if facts.grid == "same" and not alike and not plain and not is_dequantizing(node) else None
-        require_scales(node)
-        view.dequantize_operands(node, spec, one)
-        view.quantize_results(node)
+        _insert_around(view, node, source, keep, found)
     if plain:
         view.insert_exits()
     if plain and source is target:
         _skip_conversions(graph, source)
     return +found
+
+
+def _insert_around(view: Inserter, node: ir.Node, source: Dialect, keep: bool, found: Counter[str]) -> None:
+    """Let a node compute with real numbers where it is to, and count it in `found` if its results are quantized.
+
+    Where `keep` is set, nodes whose values map alike move codes.
+    """
+    plain = view.plain
+    spec = source.operators.get(node.op_type)
+    facts = OperatorFacts() if spec is None else spec.facts
+    unknown = spec is None or spec.unsupported is not None  # what it does with numbers it does with the integers
+    kind = facts.quantization or (RAW if unknown else None)
+    maps = [m for m in map(read_quantization, (*node.inputs, *node.outputs)) if m is not None]
+    if plain and kind == RAW:
+        view.keep_codes(node)
+    if not maps or kind in (RAW, EXTENTS) or (kind == PASSED and not plain):
+        return
+    pure = not has_fused_activation(node, spec, source) and not is_dequantizing(node)
+    alike = pure and all(m == maps[0] for m in maps)
+    single = alike or (pure and facts.grid == "same")  # kernels leave codes on one grid, whatever these say
+    if single and not plain and facts.rounding == "away" and _nudge(node):
+        view.round_halves_away(node, maps[-1])
+        return
+    moves = kind in (CODES, MATCHED)
+    if moves and (is_about_integers(node) or (alike and not plain and (keep or has_quantized_weights(node)))):
+        return
+    if pure and not alike and not plain and (kind == CODES or (kind == MATCHED and has_wide_codes(node))):
+        return  # kernels move these codes whatever they stand for
+    if not (alike and moves):
+        found[node.op_type] += any(map(read_quantization, node.outputs))
+    one = maps[-1] if facts.grid == "same" and not alike and not plain and not is_dequantizing(node) else None
+    require_scales(node)
+    view.dequantize_operands(node, spec, one)
+    view.quantize_results(node)
 
 
 def _skip_conversions(graph: ir.Graph, dialect: Dialect) -> None:
@@ -148,7 +156,7 @@ class Inserter:
 
     def __init__(self, graph: ir.Graph, target: Dialect, opset: int, scope: Scope, plain: bool = False) -> None:
         self._graph = graph
-        self._plain = plain
+        self.plain = plain
         self._quantize = target.find_role("quantize", opset)
         self._dequantize = target.find_role("dequantize", opset)
         self._convert = target.find_role("convert", opset)
@@ -256,7 +264,7 @@ class Inserter:
             known = read_quantization(result)
             if known is None:
                 continue
-            if self._plain:
+            if self.plain:
                 self._make_real(result, known)
                 continue
             assert result.dtype is not None
@@ -309,7 +317,7 @@ class Inserter:
         codes = read_initializer(value)
         real = None if codes is None else functools.partial(dequantize, codes, known)
         read = not self._named or can_take(self._dequantize, value.dtype, is_blockwise(value))
-        if real is not None and (self._plain or not read):
+        if real is not None and (self.plain or not read):
             extents = value.shape.numpy() if value.shape is not None else ()
             return self._scope.make_constant(defer_elements(real, ir.DataType.FLOAT, extents), f"{value.name}/real")
         if not read:

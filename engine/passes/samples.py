@@ -331,13 +331,22 @@ class Samples:
             old, new = shape[axis], one.shape[axis]
             if others or not isinstance(new, int) or new * self._counts.old != old * self._counts.tried:
                 raise BatchError(node, f"it makes a value of the shape {[*one.shape]} of {self._counts.tried} samples")
-            alike = (place for extents, place in read if extents and extents[place.axis] == old)
-            kept = next(alike, BatchAxis(axis) if old == self._counts.old else None)
-            if kept is None and "view" in spec.traits:
-                kept = next((p for p in self._list_places(first, shape, found) if p.axis == axis), None)
+            kept = self._find_carrier(spec, read, shape, axis)
             if kept is None:
                 raise BatchError(node, "it puts the samples together with others")
             self._put(result, replace(kept, axis=axis))
             carried = True
         if not carried and any(result.uses() or result.is_graph_output() for result in node.outputs):
             raise BatchError(node, "it puts the samples together")
+
+    def _find_carrier(
+        self, spec: OperatorSpec, read: Sequence[tuple[Shape, BatchAxis]], shape: Shape, axis: int
+    ) -> BatchAxis | None:
+        """Which operand's samples are along the axis of a result of a `shape`; None where they are put together."""
+        first, found = read[0]
+        old = shape[axis]
+        alike = (place for extents, place in read if extents and extents[place.axis] == old)
+        kept = next(alike, BatchAxis(axis) if old == self._counts.old else None)
+        if kept is None and "view" in spec.traits:
+            kept = next((p for p in self._list_places(first, shape, found) if p.axis == axis), None)
+        return kept

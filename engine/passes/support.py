@@ -157,18 +157,7 @@ def _describe_use(
 ) -> Use:
     """How a rule treats an operator; `there` are the opsets at which all that each of its templates builds exists."""
     opsets = frozenset(range(file.opsets[0], file.opsets[1] + 1))
-    conditions: list[str] = []
-    demands: list[str] = []
-    for clause in rule.clauses:
-        if isinstance(clause, tree.Let | tree.Remark):
-            continue
-        left = find_possible(clause.condition, opsets)
-        if left != opsets:
-            opsets = left
-        elif isinstance(clause, tree.Require):
-            demands.append(clause.message)
-        else:
-            conditions.append(_quote(clause.condition.span, sources))
+    opsets, conditions, demands = _sort_clauses(rule, opsets, sources)
     reached = frozenset[int]()
     for template, known in zip(rule.templates, there, strict=True):
         reached |= known & (opsets if template.condition is None else find_possible(template.condition, opsets))
@@ -189,6 +178,24 @@ def _describe_use(
         alone,
         call.wildcard,
     )
+
+
+def _sort_clauses(rule: tree.Rule, opsets: Opsets, sources: Mapping[str, str]) -> tuple[Opsets, list[str], list[str]]:
+    """The opsets of some at which the clauses of a rule can hold, and of those that are not about opsets what makes it
+    not fit and what it demands."""
+    conditions: list[str] = []
+    demands: list[str] = []
+    for clause in rule.clauses:
+        if isinstance(clause, tree.Let | tree.Remark):
+            continue
+        left = find_possible(clause.condition, opsets)
+        if left != opsets:
+            opsets = left
+        elif isinstance(clause, tree.Require):
+            demands.append(clause.message)
+        else:
+            conditions.append(_quote(clause.condition.span, sources))
+    return opsets, conditions, demands
 
 
 def _describe_options(call: tree.Call, spec: OperatorSpec) -> dict[str, str]:

@@ -182,11 +182,7 @@ class Applier:
         """
         try:
             pairs = build()
-            if rule.stage in OPTIONAL and (
-                builder.widens
-                or any(has_another_shape(before, after) for before, after in pairs)
-                or (self._gridded and (builder.ungrids or self._is_dropping_grid(builder.nodes, pairs)))
-            ):
+            if rule.stage in OPTIONAL and self._is_worse(builder, pairs):
                 builder.discard()
                 return None
             for before, after in pairs:
@@ -209,6 +205,15 @@ class Applier:
             return pairs
         builder.discard()
         return None
+
+    def _is_worse(self, builder: Builder, pairs: Sequence[Pair]) -> bool:
+        """Whether a node that may as well stay should: for another shape, for want of a kernel, or for codes that stand
+        for nothing."""
+        return (
+            builder.widens
+            or any(has_another_shape(before, after) for before, after in pairs)
+            or (self._gridded and (builder.ungrids or self._is_dropping_grid(builder.nodes, pairs)))
+        )
 
     def _is_dropping_grid(self, made: Sequence[ir.Node], pairs: Sequence[Pair]) -> bool:
         """Whether a node that is made yields codes of which nothing says what numbers they stand for."""

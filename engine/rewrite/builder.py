@@ -92,7 +92,7 @@ class Builder:
         self.nodes.clear()
 
     def evaluate_equation(self, equation: tree.Equation, frame: Frame) -> None:
-        """Evaluate one equation of a template and bind its targets."""
+        """Evaluate one equation of a template and bind its targets; raises MalformedError where results are too few."""
         targets = equation.targets
         lists = {target.name: target for target in targets if target.spread}
         known = {name: found for name in lists if isinstance(found := frame.values.get(name), list)}
@@ -122,7 +122,8 @@ class Builder:
     def emit(self, frame: Frame, call: tree.Call, operator: Any, operands: list[Any], options: dict[str, Any]) -> Any:
         """Make a node of the operator that a call names; its result, or a list where several are asked for.
 
-        A graph that an option of the source named is put in the place of the call.
+        A graph that an option of the source named is put in the place of the call. Raises EvaluationError where the
+        name stands for neither.
         """
         if isinstance(operator, Body):
             results = self._inline(call.span, operator, operands)
@@ -251,7 +252,7 @@ class Builder:
         return results
 
     def make_infix(self, frame: Frame, symbol: str, left: Any, right: Any) -> Any:
-        """Make the node that an infix operator on run-time values stands for."""
+        """Make the node that an infix operator on run-time values stands for; raises EvaluationError for another."""
         target = self._dialects[-1]
         operator = target.find_infix(symbol)
         if operator is None:
@@ -296,7 +297,10 @@ class Builder:
     def make(
         self, span: Span | None, spec: OperatorSpec, operands: list[Any], attributes: Sequence[ir.Attr], count: int
     ) -> list[ir.Value]:
-        """Make a node, or what it computes where all that it reads is constant; its results."""
+        """Make a node, or what it computes where all that it reads is constant; its results.
+
+        Raises MalformedError where its operands do not go together.
+        """
         self._budget.spend_node()
         target = self._dialects[-1]
         operands, moved = split_attributes(spec, operands, self._opset)

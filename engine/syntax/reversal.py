@@ -60,16 +60,7 @@ def reverse(item: tree.Rule | tree.Table, enumerants: Enumerants) -> tree.Rule |
     """
     if isinstance(item, tree.Table):
         return replace(item, entries=tuple(_swap(entry) for entry in item.entries if entry.reversible))
-    one, *others = [template for template in item.templates if template.reversible]
-    if others or one.condition is not None:
-        raise Irreversible(
-            (others or [one])[0].span, "one right side alone can be read backwards, which has no condition"
-        )
-    if len({entry.target for entry in item.over}) < len(item.over):
-        raise Irreversible(item.span, "two operators of the family become the same")
-    for clause in item.clauses:
-        if not isinstance(clause, tree.Where | tree.Let):
-            raise Irreversible(clause.span, "what is required of one side says nothing of the other: write `where`")
+    one = _find_reversible(item)
     marks = {
         argument.value.name: argument
         for argument in _iterate_arguments(item.equations)
@@ -99,6 +90,21 @@ def reverse(item: tree.Rule | tree.Table, enumerants: Enumerants) -> tree.Rule |
         tests=tuple(_reverse_test(_reorder(test, *orders), solved) for test in item.tests),
     )
     return _swap_operators(found) if item.over else found
+
+
+def _find_reversible(rule: tree.Rule) -> tree.Template:
+    """The right side that can be read backwards; raises Irreversible where there is none that has a meaning then."""
+    one, *others = [template for template in rule.templates if template.reversible]
+    if others or one.condition is not None:
+        raise Irreversible(
+            (others or [one])[0].span, "one right side alone can be read backwards, which has no condition"
+        )
+    if len({entry.target for entry in rule.over}) < len(rule.over):
+        raise Irreversible(rule.span, "two operators of the family become the same")
+    for clause in rule.clauses:
+        if not isinstance(clause, tree.Where | tree.Let):
+            raise Irreversible(clause.span, "what is required of one side says nothing of the other: write `where`")
+    return one
 
 
 def _swap(entry: tree.Entry) -> tree.Entry:

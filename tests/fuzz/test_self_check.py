@@ -11,7 +11,9 @@ import pytest
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("hypothesis")
 
+from nnrewrite.engine.base.errors import InternalError
 from nnrewrite.engine.packs import loader
+from nnrewrite.fuzz import self_check
 from nnrewrite.fuzz.finding import End
 from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.sketch import Case, Step, Value
@@ -51,3 +53,13 @@ def test_what_the_runtime_rounds_in_the_whole_left_side_is_no_fault_of_the_rule(
     assert (found.end, found.fired) == (End.PASSED, {"several_of_each_channel": 1})
     off = np.abs(found.actual[0].astype(int) - y.results[0].content)
     assert off.max() > 1
+
+
+def test_a_mistake_of_the_program_is_a_failure_of_the_case(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise InternalError("rule several_of_each_channel", ValueError("none"))
+
+    monkeypatch.setattr(self_check, "convert_graph", fail)
+    found = oracle.self_check.judge(Case("several_of_each_channel", (), 18))
+    assert found.end is End.FAILED
+    assert "ValueError: none" in found.reason

@@ -148,7 +148,7 @@ def convert_to_list(value: Any) -> list[Any]:
 
 
 def require_known(value: Any, what: str) -> Any:
-    """The value itself, where no part of it is `none`."""
+    """The value itself; raises UnknownValueError where a part of it is `none`."""
     if value is None or (isinstance(value, list) and None in value):
         raise UnknownValueError(f"{what} is not known before run time")
     return value

@@ -163,7 +163,7 @@ def _check_whole(node: ir.Node, found: Blocks) -> None:
 
 
 def read(node: ir.Node, spec: OperatorSpec, name: str) -> list[int] | None:
-    """The numbers that an attribute or a constant operand holds, None where it is absent."""
+    """The numbers that an attribute or a constant operand holds, None where it is absent; raises Opaque for others."""
     if name in spec.options:
         value: Any = get_option(node, spec.options[name])
         return None if value is None else [int(v) for v in value] if isinstance(value, list) else [int(value)]
@@ -355,7 +355,7 @@ def _pair_gathered_axis(rank: int, axis: list[int] | None, by: int) -> Pairs:
 
 
 def require_extents(value: ir.Value | None) -> Extents:
-    """The extents of a value; Opaque where not even their number is known."""
+    """The extents of a value; raises Opaque where not even their number is known."""
     found = None if value is None else read_extents(value)
     if found is None:
         raise Opaque

@@ -13,6 +13,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 from nnrewrite.conversion import compiled_rules, pipeline
+from nnrewrite.conversion.checked_packs import read_checked
 from nnrewrite.conversion.options import Options
 from nnrewrite.engine.base import file_cache
 from nnrewrite.engine.base.errors import CallError, RewriteError, RuleError, UnsupportedError
@@ -723,3 +724,12 @@ def test_what_comes_with_the_program_is_checked_once_below_packs_of_ones_own(
 def test_an_older_onnx_bounds_the_opsets_of_the_programs_packs(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx.defs, "onnx_opset_version", lambda: 27)
     assert loader.read(["onnx"]).opsets == (7, 27)
+
+
+def test_packs_that_cannot_lie_over_each_other_are_told_in_a_line(make: Make) -> None:
+    there, back = make("there", HEADER), make("back", HEADER.replace("tflite -> onnx", "onnx -> tflite"))
+    newer = make("newer", HEADER.replace("mine", "new").replace("13..25", "26..26"))
+    with pytest.raises(CallError, match="mine leads from tflite to onnx, mine leads from onnx to tflite"):
+        read_checked([f"{there}", f"{back}"])
+    with pytest.raises(CallError, match="opsets of new begin at 26, those of mine end at 25"):
+        read_checked([f"{there}", f"{newer}"])
