@@ -187,17 +187,21 @@ def _compute_span(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
     given = spec.list_inputs(node)
     names = [operand.name for operand in spec.operands]
     numbers: list[list[Symbol | None] | None] = []
+    hidden = False
     for name in spec.facts.span:
         place = names.index(name) if name in names else len(given)
         known = find_known_elements(given[place]) if place < len(given) else None
-        absent = place >= len(given) or given[place] is None
         numbers.append(None if known is None else known.ravel().tolist())
-        if known is None and not absent:
-            return shape
+        hidden = hidden or (known is None and place < len(given) and given[place] is not None)
     starts, ends, steps, *rest = numbers
-    if starts is None or ends is None or len(starts) != len(ends):
-        return shape
     whole = read_extents(given[0]) if len(spec.facts.span) > 3 and given[0] is not None else None
+    if whole is not None and rest[0] is not None:
+        # Axes that nothing is taken of stay as they are, whatever is known of the bounds of others.
+        taken = [axis % len(shape) for axis in rest[0] if isinstance(axis, int)]
+        other = len(taken) == len(rest[0]) and len(whole) == len(shape)
+        shape = tuple([whole[i] if other and i not in taken else extent for i, extent in enumerate(shape)])
+    if hidden or starts is None or ends is None or len(starts) != len(ends):
+        return shape
     axes: Sequence[Symbol | None] = rest[0] if rest and rest[0] is not None else range(len(starts))
     found = list(shape)
     for place, axis in enumerate(axes):
