@@ -130,7 +130,7 @@ def _attempt(source: str | bytes, options: Options) -> Conversion:
                 raise
             except RewriteError:
                 pass
-        advice = _suggest_stacking(error, options)
+        advice = _suggest_stacking(error, options) or _suggest_batch(source, options)
         if advice is None:
             raise
         raise UnsupportedError(error.refusals, advice=advice) from None
@@ -145,6 +145,22 @@ def _suggest_stacking(error: UnsupportedError, options: Options) -> str | None:
     if any(file.name in DEFAULT.rules for file in prepare(options.stacked, None).pack.files):
         return None
     return f"{', '.join(options.rules)} alone has no rule for it: {explain_stacking(options)}"
+
+
+def _suggest_batch(source: str | bytes, options: Options) -> str | None:
+    """To convert a model for one sample at a time, where that can be done and the file leaves their number open."""
+    if options.batch is not None:
+        return None
+    inputs = read_subject(source, options, prepare(plan_steps(source, options)[0].stacked, None).pack).graph.inputs
+    if all(isinstance(extent, int) for value in inputs for extent in (value.shape or ())[:1]):
+        return None
+    try:
+        _rewrite(source, options.replace(batch=1))
+    except InternalError:
+        raise
+    except RewriteError:
+        return None
+    return "--batch 1 converts it, for one sample at a time"
 
 
 @dataclass(frozen=True, slots=True)

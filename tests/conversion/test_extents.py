@@ -257,3 +257,16 @@ def test_channels_that_no_kernel_is_for_are_refused(layer: str, to: str) -> None
     assert nnrewrite.rewrite(model.SerializeToString(), to=to)
     with pytest.raises(UnsupportedError, match="x has 4 channels, and the kernels of w are for 3"):
         nnrewrite.rewrite(model.SerializeToString(), to=to, input_shape="x=1,4,5,5")
+
+
+def test_a_model_that_is_refused_for_any_number_of_samples_is_told_where_one_would_do() -> None:
+    text = """<ir_version: 8, opset_import: ["": 13]> net (float[n, 1, 4] x) => (float[k] y) {
+        s = Squeeze(x) a = Constant<value_ints = [0]>() e = Constant<value_ints = [2]>() y = Slice(s, a, e, a) }"""
+    model = onnx.parser.parse_model(text).SerializeToString()
+    with pytest.raises(UnsupportedError, match="help: --batch 1 converts it"):
+        nnrewrite.rewrite(model, to="tflite")
+    assert nnrewrite.rewrite(model, to="tflite", batch=1).encoded is not None
+    other = onnx.parser.parse_model(text.replace("[n, 1", "[2, m"))
+    with pytest.raises(UnsupportedError) as refused:
+        nnrewrite.rewrite(other.SerializeToString(), to="tflite")
+    assert "--batch" not in f"{refused.value}"
