@@ -109,7 +109,7 @@ def test_an_operator_that_a_rule_made_is_refused_by_the_name_of_what_it_made_it_
 def test_an_operator_that_rules_have_another_name_for_is_refused_by_its_name_in_files() -> None:
     text = """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
     net (float[2, 3, 4] x, int64[2, 3] i, float[5, 2] c, float[5, 2] s) => (float[2, 3, 4] y) {
-      y = com.microsoft.RotaryEmbedding <scale: float = 0.5> (x, i, c, s)
+      y = com.microsoft.RotaryEmbedding <is_packed_batching: int = 1> (x, i, c, s)
     }"""
     with pytest.raises(nnrewrite.UnsupportedError, match=r"RotaryEmbedding of com.microsoft x 1: y\n"):
         nnrewrite.rewrite(onnx.parser.parse_model(text).SerializeToString(), to="tflite")

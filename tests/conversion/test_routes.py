@@ -63,7 +63,7 @@ def test_rules_without_an_opset_in_common_are_told_with_their_ranges(tmp_path: P
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 17]> net (float[2] x) => (float[2] y) { y = Abs(x) }'
     )
-    with pytest.raises(CallError, match="those of onnx2tflite begin at 26, those of mine end at 25"):
+    with pytest.raises(CallError, match="opsets of onnx2tflite begin at 26, those of mine end at 25"):
         nnrewrite.rewrite(model.SerializeToString(), rules=("onnx2tflite", f"{tmp_path}"), to="tflite")
 
 
