@@ -195,11 +195,11 @@ def _compute_span(node: ir.Node, spec: OperatorSpec, shape: Extents) -> Extents:
         hidden = hidden or (known is None and place < len(given) and given[place] is not None)
     starts, ends, steps, *rest = numbers
     whole = read_extents(given[0]) if len(spec.facts.span) > 3 and given[0] is not None else None
-    if whole is not None and rest[0] is not None:
+    if whole is not None and rest[0] is not None and len(whole) == len(shape) > 0:
         # Axes that nothing is taken of stay as they are, whatever is known of the bounds of others.
         taken = [axis % len(shape) for axis in rest[0] if isinstance(axis, int)]
-        other = len(taken) == len(rest[0]) and len(whole) == len(shape)
-        shape = tuple([whole[i] if other and i not in taken else extent for i, extent in enumerate(shape)])
+        if len(taken) == len(rest[0]):
+            shape = tuple([extent if i in taken else whole[i] for i, extent in enumerate(shape)])
     if hidden or starts is None or ends is None or len(starts) != len(ends):
         return shape
     axes: Sequence[Symbol | None] = rest[0] if rest and rest[0] is not None else range(len(starts))
