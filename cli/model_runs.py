@@ -7,6 +7,7 @@ import gc
 import time
 from typing import TYPE_CHECKING, NoReturn
 
+from ..engine.base.startup import dataclass
 from .console import Console
 from .dispatch import Told, format_interruption
 from .outcome import Call, attempt, start_interpreter
@@ -40,8 +41,8 @@ def convert_models(jobs: list[Job], call: Call, overrides: Sequence[Override] = 
         if interruption.args:  # what workers have finished, and nobody was told of yet
             results = [one for one in interruption.args[0] if isinstance(one, Result)]
             failures = [one for one in interruption.args[0] if isinstance(one, Failure)]
-        _report_interruption(results, failures, len(jobs), call, time.perf_counter() - started, overrides)
-    _summarize(results, failures, len(jobs), call, time.perf_counter() - started, overrides, console)
+        _report_interruption(_Totals(results, failures, len(jobs), time.perf_counter() - started, overrides), call)
+    _summarize(_Totals(results, failures, len(jobs), time.perf_counter() - started, overrides), call, console)
     return not failures and all(one.passed for one in results)
 
 
@@ -61,48 +62,46 @@ def _take_outcomes(
         console.advance()
 
 
-def _report_interruption(
-    results: Sequence[Result],
-    failures: Sequence[Failure],
-    count: int,
-    call: Call,
-    seconds: float,
-    overrides: Sequence[Override],
-) -> NoReturn:
-    """Raise KeyboardInterrupt with how many of `count` models were converted; as JSON print the document, and raise
-    Told."""
-    said = f"{len(results)} of {count} models {'converted and verified' if call.verify else 'converted'}"
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    """What came of the models of a call: of how many, in how many seconds."""
+
+    results: Sequence[Result]
+    failures: Sequence[Failure]
+    count: int
+    seconds: float
+    overrides: Sequence[Override]
+
+    def show_document(self, *interruption: str) -> None:
+        """Print it as JSON, with what is said of an interruption."""
+        from .result_documents import show_conversions
+
+        show_conversions(self.results, self.failures, self.count, self.seconds, self.overrides, *interruption)
+
+
+def _report_interruption(totals: _Totals, call: Call) -> NoReturn:
+    """Raise KeyboardInterrupt with how many models were converted; as JSON print the document, and raise Told."""
+    done = "converted and verified" if call.verify else "converted"
+    said = f"{len(totals.results)} of {totals.count} models {done}"
     if not call.as_json:
         raise KeyboardInterrupt(said) from None
-    from .result_documents import show_conversions
-
-    show_conversions(results, failures, count, seconds, overrides, format_interruption(said))
+    totals.show_document(format_interruption(said))
     raise Told(said) from None
 
 
-def _summarize(
-    results: Sequence[Result],
-    failures: Sequence[Failure],
-    count: int,
-    call: Call,
-    seconds: float,
-    overrides: Sequence[Override],
-    console: Console,
-) -> None:
+def _summarize(totals: _Totals, call: Call, console: Console) -> None:
     """Print what came of all models together: the index of their pages, the document or the last lines, the times."""
     if call.pages is not None:
         from .pages import write_index
 
-        write_index(call.pages, results, failures)
+        write_index(call.pages, totals.results, totals.failures)
     if call.as_json:
-        from .result_documents import show_conversions
-
-        show_conversions(results, failures, count, seconds, overrides)
+        totals.show_document()
         return
-    if count > 1:
-        console.summarize(results, len(failures), count, seconds)
+    if totals.count > 1:
+        console.summarize(totals.results, len(totals.failures), totals.count, totals.seconds)
     if call.profile:
-        console.print_times(results)
+        console.print_times(totals.results)
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def find_first(
                 failure = failure or error
                 continue
             results = [one for several in found[1][kernels] for one in several if one.size]
-            if any(map(_is_telling, results)):
+            if any(map(_is_informative, results)):
                 return found
             empty, plain = empty or found, plain or (found if results else None)
             left -= bool(results)
@@ -58,7 +58,7 @@ def find_first(
     raise failure or VerificationError("there are no inputs to run the models on")
 
 
-def _is_telling(result: Array) -> bool:
+def _is_informative(result: Array) -> bool:
     """Whether a result tells something of what it was computed from: one real number, or elements that differ."""
     return result.dtype.kind == "f" if result.size == 1 else bool((result != result.flat[0]).any())
 

@@ -26,22 +26,24 @@ def draw(tensors: Sequence[Tensor], seed: int = 0, samples: int = 1) -> Iterator
     Floats are uniform in [-1, 1); quantized integers and 8-bit ones use all their codes; other integers lie in [0, 10),
     then {0, 1}, then are 0, then in [1, 10), then are the length of what stands beside them where there is one for each
     sample, as of sequences with what stands behind their ends; but are 1 where they count what there is; strings are
-    digits. A dimension
-    that is not static is what the file says in its place, and where that is 1, as it is where nothing is said, others
-    are tried before it. The same seed gives the same inputs. Where no domain narrows and all extents are known there is
-    one draw.
+    digits. A dimension that is not static is what the file says in its place, and where that is 1, as it is where
+    nothing is said, others are tried before it. The same seed gives the same inputs. Where no domain narrows and all
+    extents are known there is one draw.
     """
     narrows = any(_is_index(tensor) for tensor in tensors)
     free = any(_is_free(*one) for tensor in tensors for one in _list_dimensions(tensor)[_count_sample_axes(tensor) :])
     sizes = SIZES[-1:] if not free else (*SIZES, SECOND) if all(map(_may_be_sound, tensors)) else SIZES
+    lengths = any(map(_may_be_length, tensors)) and any(map(_may_be_sequence, tensors))
+
+    def draw_samples(extent: int, limits: tuple[int, int]) -> list[list[Array]]:
+        generator = np.random.default_rng(seed)
+        return [[_draw_value(tensor, generator, limits, extent) for tensor in tensors] for _ in range(samples)]
+
     for extent in sizes:
         for limits in RANGES if narrows else RANGES[:1]:
-            generator = np.random.default_rng(seed)
-            yield [[_draw_value(tensor, generator, limits, extent) for tensor in tensors] for _ in range(samples)]
-        if any(map(_may_be_length, tensors)) and any(map(_may_be_sequence, tensors)):
-            generator = np.random.default_rng(seed)
-            drawn = [[_draw_value(one, generator, RANGES[0], extent) for one in tensors] for _ in range(samples)]
-            yield [_set_lengths(tensors, sample) for sample in drawn]
+            yield draw_samples(extent, limits)
+        if lengths:
+            yield [_set_lengths(tensors, sample) for sample in draw_samples(extent, RANGES[0])]
 
 
 def _may_be_length(tensor: Tensor) -> bool:

@@ -133,11 +133,11 @@ class Method:
         count, going, *all_begins = values
         begins = [begin for at, begin in enumerate(all_begins) if at not in kept]
         writes = [value for at, value in enumerate(step.writes) if at not in kept]
-        going = self._make_going(suites[0], count, going)
+        going = self._make_loop_condition(suites[0], count, going)
         known = [begin for begin in begins if begin is not None]
         self._statements.append(Statement(writes, count, suites=suites, begins=known, condition=going))
 
-    def _make_going(self, suite: Suite, count: ast.expr | None, going: ast.expr | None) -> ast.expr | None:
+    def _make_loop_condition(self, suite: Suite, count: ast.expr | None, going: ast.expr | None) -> ast.expr | None:
         """Whether a loop begins at all; None where its rounds are counted, and no round ends them."""
         keeps = suite.results[0]
         same = isinstance(keeps, ast.Constant) or ast.dump(keeps) == ast.dump(self._make_name(suite.inputs[1]))

@@ -92,7 +92,7 @@ def plan_body(
     _widen(steps)
     reads = count_reads(steps, outputs)
     chained = _find_chained(steps, reads, outputs, block)
-    wishes = _list_wishes(body, chained, dialect, block_inputs)
+    wishes = _list_preferred_names(body, chained, dialect, block_inputs)
     often = Counter(wish for wish, _ in wishes)
     for wish, member in wishes:
         member.name = names.give(wish) if often[wish] == 1 or wish[-1].isdigit() else names.number_name(wish)
@@ -122,7 +122,7 @@ def _find_chained(
     return found
 
 
-def _list_wishes(
+def _list_preferred_names(
     body: Body,
     chained: Mapping[int, tuple[str, list[int]]],
     dialect: Dialect,

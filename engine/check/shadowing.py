@@ -41,9 +41,7 @@ def report_shadowed(
         ordered = sorted(outlines, key=lambda one: not one.deep) if stage in ONCE else outlines
         for first, second in _pair_outlines(ordered, files):
             earlier, later = ruleset.find_rule(first, operator), ruleset.find_rule(second, operator)
-            if earlier is None or later is None or later.place in told:
-                continue
-            if not _is_unconditional(earlier) or not _can_cover(earlier, later):
+            if earlier is None or later is None or later.place in told or not _can_cover(earlier, later):
                 continue
             told.add(later.place)
             if earlier.order[0] == later.order[0]:
@@ -54,13 +52,12 @@ def report_shadowed(
 
 
 def _pair_outlines(outlines: Sequence[Outline], files: Sequence[tree.RuleFile]) -> Iterator[tuple[Outline, Outline]]:
-    """Each rule with each before it that has no `where`: most have one, and need not be compiled."""
+    """Each rule with each before it that always fires where it matches: few do, and others need not be compiled."""
     free = list[Outline]()
     for later in outlines:
         for earlier in free:
             yield earlier, later
-        item = files[later.file].items[later.item]
-        if not any(isinstance(clause, tree.Where) for clause in getattr(item, "clauses", ())):
+        if _is_unconditional(files[later.file].items[later.item]):
             free.append(later)
 
 
@@ -79,12 +76,15 @@ def _report_pair(earlier: Rule, later: Rule, diagnosis: Collector) -> None:
     )
 
 
-def _is_unconditional(rule: Rule) -> bool:
-    """Whether a rule that matches always fires, or stops: no guard, no `let` without a value, a template for all."""
-    for clause in rule.clauses:
+def _is_unconditional(item: tree.Rule | tree.Table | tree.Definition) -> bool:
+    """Whether a rule that matches always fires, or stops: no guard, no `let` without a value, a template for all. Those
+    of a table do."""
+    if not isinstance(item, tree.Rule):
+        return True
+    for clause in item.clauses:
         if isinstance(clause, tree.Where) or (isinstance(clause, tree.Let) and not _has_value(clause.value)):
             return False
-    return any(template.condition is None for template in rule.templates)
+    return any(template.condition is None for template in item.templates)
 
 
 def _has_value(expression: tree.Expression) -> bool:

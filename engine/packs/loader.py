@@ -69,8 +69,8 @@ class Pack:
         pair = leading.source, leading.target
         for file in self.files:
             if (file.source, file.target) != pair and not (file.source == file.target and file.source in pair):
-                ways = f"{_describe_way(leading)}, {_describe_way(file)}"
-                raise CallError(f"{leading.name} and {file.name} cannot lie over each other: {ways}")
+                directions = f"{_describe_direction(leading)}, {_describe_direction(file)}"
+                raise CallError(f"{leading.name} and {file.name} cannot lie over each other: {directions}")
         low, high = self.opsets
         if low > high:
             least, most = max(self.files, key=lambda f: f.opsets[0]), min(self.files, key=lambda f: f.opsets[1])
@@ -78,7 +78,7 @@ class Pack:
             raise CallError(f"{least.name} and {most.name} cannot lie over each other: {ranges}")
 
 
-def _describe_way(file: tree.RuleFile) -> str:
+def _describe_direction(file: tree.RuleFile) -> str:
     """Which dialects the rules of a file lead from and to."""
     if file.source == file.target:
         return f"{file.name} stays in {file.source}"
