@@ -78,7 +78,7 @@ def test_no_definition_says_what_another_says_that_the_same_files_can_call(name:
     assert find_twins(list_below(name.replace("-", "_"), loader.load((name,)).files)) == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_definition_is_called() -> None:
     places, called = set[str](), set[str]()
     read: dict[Span, set[str]] = {}  # by place: most packs have most of their files in common

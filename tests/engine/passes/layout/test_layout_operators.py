@@ -355,7 +355,7 @@ def emitted(pack: loader.Pack, read: dict[str, set[str]]) -> dict[str, str]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_operator_that_rules_write_has_a_category() -> None:
     packs, read = [loader.load(headers.add_bases([name])) for name in folders.list_built_in()], dict[str, set[str]]()
     known = {name: spec for pack in packs for name, spec in pack.catalogue.find_dialect("onnx").operators.items()}
