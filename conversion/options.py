@@ -6,11 +6,12 @@ import operator
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias, TypedDict, Unpack
 
 from ..engine.base.errors import CallError, suggest_nearest
-from ..engine.base.held_files import read_once
 from ..engine.base.startup import dataclass
+from ..engine.packs.folders import find_built_in, read_packs_once
 from .option_values import ACTIVATIONS, HYBRID
 
 #: the runtime that models are made for where neither the user nor the rule sets name one, and the word for none in
@@ -69,6 +70,12 @@ class OptionsDict(TypedDict, total=False):
     only: Names
     alone: bool
     member: str | None
+
+
+def is_of_program(options: Options) -> bool:
+    """Whether all rule sets that options name come with the program."""
+    names = options.rules if options.target is None else (*options.rules, options.target)
+    return None not in map(find_built_in, names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +160,7 @@ class Options:
         return replace(self, **named)
 
     @property
-    @read_once
+    @partial(read_packs_once, is_of_program=is_of_program)
     def stacked(self) -> tuple[str, ...]:
         """The rule sets of the conversion: those asked for, and on them what other options add.
 
@@ -221,7 +228,7 @@ class Options:
         return self, self.replace(exact=True), *(self.replace(activations=name) for name in ACTIVATIONS), *others
 
     @property
-    @read_once
+    @partial(read_packs_once, is_of_program=is_of_program)
     def settled(self) -> Options:
         """These options with what the target sets, wherever nothing was asked for.
 

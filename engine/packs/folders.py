@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from ..base import regular_files
 from ..base.atomic_write import read_mode
@@ -19,23 +19,28 @@ from ..base.held_files import read_once
 ENTRY_POINTS = "nnrewrite.rules"
 
 
+Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
+
+#: how many answers about packs of the program are kept, of one function
+_KEPT = 1024
 
 
 class UnknownPackError(CallError):
     """A name that is neither a folder, a pack that comes with the program, nor one that a package offers."""
 
 
-def read_folder_once(read: Callable[[Path], Found]) -> Callable[[Path], Found]:
-    """A function that reads files of a pack's folder, and each folder once while files are held.
+def read_packs_once(read: Callable[Asked, Found], is_of_program: Callable[..., bool]) -> Callable[Asked, Found]:
+    """A function of hashable arguments that reads packs, and does so once while files are held.
 
-    Those of a pack that comes with the program are read once for all conversions.
+    Where all the packs come with the program, as the arguments tell, they are read once for all conversions.
     """
-    held, kept = read_once(read), functools.cache(read)
+    held = read_once(read)
+    kept: Callable[..., Found] = functools.lru_cache(_KEPT)(read)
 
     @functools.wraps(read)
-    def ask(folder: Path) -> Found:
-        return kept(folder) if _is_program_folder(folder) else held(folder)
+    def ask(*given: Asked.args, **named: Asked.kwargs) -> Found:
+        return kept(*given, **named) if is_of_program(*given, **named) else held(*given, **named)
 
     return ask
 
@@ -44,6 +49,11 @@ def read_folder_once(read: Callable[[Path], Found]) -> Callable[[Path], Found]:
 def _is_program_folder(folder: Path) -> bool:
     """Whether a folder is one of those that come with the program, which stay as they are while it runs."""
     return folder.parent == BUILT_IN
+
+
+def read_folder_once(read: Callable[[Path], Found]) -> Callable[[Path], Found]:
+    """A function that reads files of a pack's folder, and each folder once: see `read_packs_once`."""
+    return read_packs_once(read, _is_program_folder)
 
 
 def find_folders(names: Sequence[str]) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -200,17 +201,24 @@ def _visit_inside(module: Module, one: Pass) -> Iterator[Module]:
 
 def _list_nodes_with_bodies(module: Module) -> list[ir.Node]:
     """The nodes whose operators may have graphs among their attributes: few operators have."""
-    dialects = {dialect.domain: dialect for dialect in (module.source, module.target)}
-    known: dict[tuple[str, str], bool] = {}
-    found = []
-    for node in module.graph:
-        key = node.domain, node.op_type
-        if key not in known:
-            dialect = dialects.get(node.domain)
-            spec = None if dialect is None else dialect.find_operator(node.op_type, module.opset)
-            known[key] = dialect is not None and (
-                spec is None or any(option.type == "subgraph" for option in spec.options.values())
-            )
-        if known[key]:
-            found.append(node)
-    return found
+    domains = {module.source.domain, module.target.domain}
+    may_have = _find_bodies((module.source, module.target), module.opset)
+    return [node for node in module.graph if may_have[node.op_type] and node.domain in domains]
+
+
+class _Bodies(dict[str, bool]):
+    """Whether nodes of an operator may have graphs among their attributes, as those may of which nothing is known."""
+
+    def __init__(self, dialects: tuple[Dialect, ...], opset: int) -> None:
+        self._dialects, self._opset = dialects, opset
+
+    def __missing__(self, operator: str) -> bool:
+        specs = [spec for dialect in self._dialects if (spec := dialect.find_operator(operator, self._opset))]
+        if not specs:
+            return True
+        found = self[operator] = any(option.type == "subgraph" for spec in specs for option in spec.options.values())
+        return found
+
+
+#: what is known of the operators of dialects at an opset, once for all conversions
+_find_bodies = functools.lru_cache(maxsize=64)(_Bodies)
