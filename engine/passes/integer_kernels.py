@@ -306,12 +306,15 @@ def _are_steps_in_range(
     results: Iterable[Quantization], operands: Iterable[Quantization], step_ratio: int | None
 ) -> bool:
     """Whether the steps of operands are at most so many times those of results, and normal numbers of single precision
-    beside each other, as kernels divide them."""
+    beside each other, as kernels divide them by so many times a result's step, which has to be finite."""
     if step_ratio is None:
         return True
+    single = np.finfo(np.float32)
     steps = [float(step) for one in operands for step in one.scale.flat]
-    coarse = all(max(steps) <= step_ratio * float(one.scale.min()) for one in results)
-    return coarse and min(steps) >= 2 * max(steps) * float(np.finfo(np.float32).tiny)
+    known = list(results)
+    coarse = all(max(steps) <= step_ratio * float(one.scale.min()) for one in known)
+    finite = all(2 * (step_ratio + 1) * float(one.scale.max()) <= float(single.max) for one in known)
+    return coarse and finite and min(steps) >= 2 * max(steps) * float(single.tiny)
 
 
 def _can_stand_for(own: Quantization, asked: Quantization, dtype: ir.DataType, unbounded: bool) -> bool:

@@ -61,6 +61,9 @@ MODELS = {
     "sums over one side": 'y = Einsum<equation = "bchw,bcjw->bhj">(x, x)',
     "windows put back": """p = Constant<value_ints = [0, 3, -1]>() c = Reshape(x, p) s = Shape<start = 2>(x)
         t = Constant<value_ints = [0, 2]>() e = Add(s, t) k = Constant<value_ints = [1, 3]>() y = Col2Im(c, e, k)""",
+    "norms of groups": """c = Concat<axis = 1>(x, x) p = Constant<value_ints = [0, 3, -1]>() v = Reshape(c, p)
+        o = Constant<value_floats = [1.0, 1.0, 1.0]>() z = Constant<value_floats = [0.0, 0.0, 0.0]>()
+        i = InstanceNormalization(v, o, z) s = Shape(c) y = Reshape(i, s)""",
     "rows by rows": """l = Constant<value_ints = [3]>() r = ReduceMax<keepdims = 0>(x, l)
         k = Constant<value_floats = [1.0, 1.0, 1.7]>() y = Resize<mode = "linear">(r, , k)""",
 }  # fmt: skip

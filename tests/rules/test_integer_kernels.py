@@ -343,9 +343,15 @@ def test_quotients_are_real_as_their_kernel_for_codes_is_slow(interpreter: Inter
 
 
 @pytest.mark.parametrize(
-    ("kind", "scales"), [("i8", (1e-6, 1e34, 1e34)), ("i8", (1.0, 1.0, 1e-6)), ("i16", (200.0, 200.0, 0.01))]
+    ("kind", "scales"),
+    [
+        ("i8", (1e-6, 1e34, 1e34)),
+        ("i8", (0.04, 1e36, 1e36)),
+        ("i8", (1.0, 1.0, 1e-6)),
+        ("i16", (200.0, 200.0, 0.01)),
+    ],
 )
-def test_sums_of_steps_too_far_apart_are_real_as_their_kernel_aborts(
+def test_sums_of_steps_too_far_apart_or_too_large_are_real_as_their_kernel_aborts(
     kind: str, scales: tuple[float, float, float], interpreter: Interpreter
 ) -> None:
     """As where a mask of the least number is added to scores."""
