@@ -48,6 +48,16 @@ def test_neighbours_of_what_a_rule_makes_are_tried_again(catalogue: Catalogue) -
     assert run.fired == {"r": 3}
 
 
+def test_the_only_reader_left_of_a_value_is_tried_again(catalogue: Catalogue) -> None:
+    rules = """
+        rule alone stage simplify { y = Neg(x) where readers(x) == 1 => y = Relu(x) }
+        rule without stage simplify { y = Max(x, Sigmoid(_v)) => y = Ceil(x) }"""
+    graph = "(float[2] x) => (float[2] y, float[2] z) { v = Abs(x) y = Neg(v) s = Sigmoid(v) z = Max(x, s) }"
+    run = rewriter(catalogue, rules, graph)
+    run.run()
+    assert operators(run) == ["Abs", "Relu", "Ceil"]
+
+
 def test_of_two_rules_the_one_that_asks_for_more_goes_first(catalogue: Catalogue) -> None:
     rules = """
         rule any_abs stage simplify { y = Abs(x) => y = Relu(x) }
