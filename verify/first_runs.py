@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+import numpy as np
 
 from ..engine.base.errors import VerificationError
 from .frames import Array
@@ -20,23 +23,32 @@ _PLAIN = 6
 Runs = dict[Kernels, list[list[Array]]]
 
 
+class Telling(IntEnum):
+    """How much results tell of what they were computed from: they are empty, one number each, partly not finite."""
+
+    NOTHING = 0
+    LITTLE = 1
+    PART = 2
+    ALL = 3
+
+
 def find_first(
-    worker: Worker, source: Source, draws: Iterable[Sequence[Sequence[Array]]]
+    worker: Worker, source: Source, draws: Iterable[Sequence[Sequence[Array]]], order: Sequence[Kernels] = ORDER
 ) -> tuple[list[list[Array]], Runs, list[str]]:
-    """Find inputs that the interpreter takes and a set of kernels that runs the model on them. Those that leave all
-    results empty, as sounds shorter than a window do, are taken where there are no others; before these, those of which
-    all elements of each result are one number, as of a sequence of no length, if a few others are the same.
+    """Find inputs that the interpreter takes and a set of kernels that runs the model on them. Where a few others tell
+    no more, those are taken of which results have NaN or infinity, as of a mask that is more than 1, before those of
+    which all elements of each result are one number, as of a sequence of no length, and these before those that leave
+    all results empty, as sounds shorter than a window do.
 
     Raises VerificationError where it takes none.
     """
     failure: InterpreterError | None = None
-    empty: tuple[list[list[Array]], Runs, list[str]] | None = None
-    plain: tuple[list[list[Array]], Runs, list[str]] | None = None
+    least: dict[Telling, tuple[list[list[Array]], Runs, list[str]]] = {}
     left = _PLAIN
     for samples in filter(None, draws):
         feeds = [list(sample) for sample in samples]
         remarks: list[str] = []
-        for kernels in ORDER:
+        for kernels in order:
             try:
                 found = feeds, {kernels: worker.run(source, feeds, kernels)}, remarks
             except ModelTimeoutError:
@@ -45,22 +57,28 @@ def find_first(
                 remarks.append(f"{kernels} kernels: {error}")
                 failure = failure or error
                 continue
-            results = [one for several in found[1][kernels] for one in several if one.size]
-            if any(map(_is_informative, results)):
+            telling = _judge(one for several in found[1][kernels] for one in several)
+            if telling is Telling.ALL:
                 return found
-            empty, plain = empty or found, plain or (found if results else None)
-            left -= bool(results)
+            least.setdefault(telling, found)
+            left -= telling is not Telling.NOTHING
             break
         if not left:
             break
-    if found_least := plain or empty:
-        return found_least
+    if least:
+        return least[max(least)]
     raise failure or VerificationError("there are no inputs to run the models on")
 
 
-def _is_informative(result: Array) -> bool:
-    """Whether a result tells something of what it was computed from: one real number, or elements that differ."""
-    return result.dtype.kind == "f" if result.size == 1 else bool((result != result.flat[0]).any())
+def _judge(results: Iterable[Array]) -> Telling:
+    """How much results tell: one real number is something, and so are elements that differ."""
+    present = [one for one in results if one.size]
+    if not present:
+        return Telling.NOTHING
+    if not any(one.dtype.kind == "f" if one.size == 1 else (one != one.flat[0]).any() for one in present):
+        return Telling.LITTLE
+    whole = all(np.isfinite(one).all() for one in present if one.dtype.kind in "fc")
+    return Telling.ALL if whole else Telling.PART
 
 
 def add_other_sizes(
@@ -74,10 +92,10 @@ def add_other_sizes(
     """Add a sample of other sizes, of the first with which the model runs; none where it runs with none."""
     ((kernels, found),) = expected.items()
     for tensors in resized:
-        for [sample] in draw(tensors, seed):
-            try:
-                found += worker.run(source, [sample], kernels)
-            except InterpreterError:
-                continue  # these sizes are not those of the model
-            feeds.append(list(sample))
-            return
+        try:
+            more, runs, _ = find_first(worker, source, draw(tensors, seed), (kernels,))
+        except InterpreterError:
+            continue  # these sizes are not those of the model
+        feeds += more
+        found += runs[kernels]
+        return

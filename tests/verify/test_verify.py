@@ -272,6 +272,18 @@ def test_integers_for_each_sample_may_be_the_lengths_of_sequences() -> None:
     assert y.low < 0 < y.high
 
 
+@pytest.mark.parametrize("extent", ["4", "n"])
+def test_inputs_of_which_results_are_not_finite_give_way_to_narrower_ones(extent: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["": 18]> net (float[1, {extent}] x, int64[1, {extent}] mask)
+        => (float[1, {extent}] y) <float one = {{1}}, float lowest = {{-3e38}}>
+        {{ m = CastLike(mask, one) gone = Sub(one, m) far = Mul(gone, lowest) z = Add(x, far) y = Softmax(z) }}"""
+    original = onnx.parser.parse_model(text).SerializeToString()
+    verification = compare_models(original, nnrewrite.rewrite(original, rules="onnx2onnx").model.SerializeToString())
+    (y,) = verification.comparisons
+    assert verification.samples == (2 if extent == "n" else 1)
+    assert y.low is not None and np.isfinite([y.low, y.high]).all()
+
+
 # ---- the worker ------------------------------------------------------------------------------------------------------
 
 
