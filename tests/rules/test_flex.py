@@ -314,26 +314,6 @@ def test_types_of_indices_are_no_options_of_operators_under_their_own_names(cata
     agree(Case("StridedSlice", operands, (x[1:3, ::2],), given=1, options={"T": 0, "Index": 2}), catalogue)
 
 
-# What tf.raw_ops.ScaleAndTranslate of TensorFlow 2.21 computes.
-@pytest.mark.parametrize(
-    ("kernel", "antialias", "wanted"),
-    [
-        ("triangle", True, [0.33333, 4.5, 16.5]),
-        ("keyscubic", True, [0.0, 3.90909, 17.0]),
-        ("mitchellcubic", True, [0.30769, 4.38567, 16.46667]),
-        ("gaussian", True, [0.65899, 4.92431, 15.825]),
-        ("lanczos3", True, [0.0, 3.22089, 17.55822]),
-        ("lanczos3", False, [0.0, 4.0, 16.0]),
-    ],
-)
-def test_resized_by_a_kernel(kernel: str, antialias: bool, wanted: list[float], catalogue: Catalogue) -> None:
-    x = np.square(np.arange(6, dtype=np.float32)).reshape(1, 6, 1, 1)
-    operands = (x, ints(3, 1), np.array([0.5, 1], np.float32), np.array([0.25, 0], np.float32))
-    result = np.array(wanted, np.float32).reshape(1, 3, 1, 1)
-    options = {"kernel_type": kernel, "antialias": antialias, "T": 0}
-    agree(Case("ScaleAndTranslate", operands, (result,), given=1, options=options), catalogue)
-
-
 def test_an_option_that_no_rule_knows_is_still_told(catalogue: Catalogue) -> None:
     x = numbers(4, 5)
     with pytest.raises(UnsupportedError, match="option mystery is 1"):

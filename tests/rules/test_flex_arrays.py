@@ -184,6 +184,25 @@ def sizes() -> Iterator[Case]:
         yield Case(f"FlexResize{name}", (image, ints(3, 2)), (wanted,), 1, options)
 
 
+#: what TensorFlow 2.21 makes of six squares in a column by a kernel, which may be as wide as the image becomes smaller
+SCALED = [
+    ("triangle", True, [0.33333, 4.5, 16.5]),
+    ("keyscubic", True, [0.0, 3.90909, 17.0]),
+    ("mitchellcubic", True, [0.30769, 4.38567, 16.46667]),
+    ("gaussian", True, [0.65899, 4.92431, 15.825]),
+    ("lanczos3", True, [0.0, 3.22089, 17.55822]),
+    ("lanczos3", False, [0.0, 4.0, 16.0]),
+]
+
+
+def scales() -> Iterator[Case]:
+    squares = np.square(np.arange(6, dtype=np.float32)).reshape(1, 6, 1, 1)
+    operands = (squares, ints(3, 1), np.float32([0.5, 1]), np.float32([0.25, 0]))
+    for kernel, antialias, expected in SCALED:
+        wanted = np.float32(expected).reshape(1, 3, 1, 1)
+        yield Case("FlexScaleAndTranslate", operands, (wanted,), 1, {"kernel_type": kernel, "antialias": antialias})
+
+
 def suppression() -> Iterator[Case]:
     boxes = np.float32([[0, 0, 2, 2], [0.1, 0, 2.1, 2], [1, 1, 4, 3], [3, 0, 5, 2.5], [3.2, 0.2, 5, 2.5]])
     scores = np.float32([0.5, 0.9, 0.3, 0.6, 0.7])
@@ -239,7 +258,17 @@ def projections() -> Iterator[Case]:
     yield Case("FlexNonMaxSuppressionWithOverlaps", (overlaps, scores, *bounds), (ints(1, 2),), 2)
 
 
-CASES = [*reflections(), *projections(), *bands(), *systems(), *running(), *images(), *sizes(), *suppression()]
+CASES = [
+    *reflections(),
+    *projections(),
+    *bands(),
+    *systems(),
+    *running(),
+    *images(),
+    *sizes(),
+    *scales(),
+    *suppression(),
+]
 
 
 pytestmark = pytest.mark.usefixtures("counted")
