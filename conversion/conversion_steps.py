@@ -16,7 +16,7 @@ from ..engine.rewrite.subgraphs import check_calls, list_called
 from ..frontends import readers
 from .compiled_rules import Prepared, prepare
 from .idle_options import check_options, list_idle
-from .options import DEFAULT, PORTABLE, Options, is_of_program
+from .options import DEFAULT, PORTABLE, Options, has_built_in_packs
 from .routes import RouteStep, add_prerequisites, find_route
 from .subject import Subject, find_reader
 from .target import find_dialect, list_changes
@@ -33,6 +33,7 @@ def plan_steps(source: str | bytes, options: Options) -> list[Options]:
     Raises CallError where no rules lead there, and for options that have no effect on the way; ModelError for a file
     that cannot be read.
     """
+    # a list of its own: the plan is kept
     return [*_plan_route(find_reader(source, options), find_writer(options), options)]
 
 
@@ -61,11 +62,7 @@ def find_writer(options: Options) -> writers.Writer:
     return found
 
 
-def _is_route_of_program(_read: readers.Reader, _writer: writers.Writer, options: Options) -> bool:
-    return is_of_program(options)
-
-
-@functools.partial(folders.read_packs_once, is_of_program=_is_route_of_program)
+@functools.partial(folders.read_packs_once, is_built_in=lambda read, writer, options: has_built_in_packs(options))
 def _plan_route(read: readers.Reader, writer: writers.Writer, options: Options) -> list[Options]:
     """The options of each step from a format that is read to one that is written, by the rule sets that lead there."""
     dialect, own = writer.dialect, _has_own_rules(read, writer, options)

@@ -72,7 +72,7 @@ class OptionsDict(TypedDict, total=False):
     member: str | None
 
 
-def is_of_program(options: Options) -> bool:
+def has_built_in_packs(options: Options) -> bool:
     """Whether all rule sets that options name come with the program."""
     names = options.rules if options.target is None else (*options.rules, options.target)
     return None not in map(find_built_in, names)
@@ -160,7 +160,7 @@ class Options:
         return replace(self, **named)
 
     @property
-    @partial(read_packs_once, is_of_program=is_of_program)
+    @partial(read_packs_once, is_built_in=has_built_in_packs)
     def stacked(self) -> tuple[str, ...]:
         """The rule sets of the conversion: those asked for, and on them what other options add.
 
@@ -228,7 +228,7 @@ class Options:
         return self, self.replace(exact=True), *(self.replace(activations=name) for name in ACTIVATIONS), *others
 
     @property
-    @partial(read_packs_once, is_of_program=is_of_program)
+    @partial(read_packs_once, is_built_in=has_built_in_packs)
     def settled(self) -> Options:
         """These options with what the target sets, wherever nothing was asked for.
 

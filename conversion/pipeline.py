@@ -124,7 +124,7 @@ def _attempt(source: str | bytes, options: Options) -> Conversion:
     except UnsupportedError as error:
         if options.opset is None:
             # What the opset that rules aim at cannot say a later one may, and nobody asked for the first.
-            later = _try(source, options.replace(opset=_LATER), format_lack(error.refusals[0]))
+            later = _try_rewrite(source, options.replace(opset=_LATER), format_lack(error.refusals[0]))
             if later is not None:
                 return later
         advice = _suggest_stacking(error, options) or _suggest_batch(source, options)
@@ -151,11 +151,11 @@ def _suggest_batch(source: str | bytes, options: Options) -> str | None:
     inputs = read_subject(source, options, prepare(plan_steps(source, options)[0].stacked, None).pack).graph.inputs
     if all(isinstance(extent, int) for value in inputs for extent in (value.shape or ())[:1]):
         return None
-    converted = _try(source, options.replace(batch=1)) is not None
+    converted = _try_rewrite(source, options.replace(batch=1)) is not None
     return "--batch 1 converts it, for one sample at a time" if converted else None
 
 
-def _try(source: str | bytes, options: Options, reason: str = "") -> Conversion | None:
+def _try_rewrite(source: str | bytes, options: Options, reason: str = "") -> Conversion | None:
     """Convert a model in another way than was asked for; None where that is refused as well."""
     try:
         return _rewrite(source, options, reason)

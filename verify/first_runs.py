@@ -23,13 +23,13 @@ _PLAIN = 6
 Runs = dict[Kernels, list[list[Array]]]
 
 
-class Telling(IntEnum):
-    """How much results tell of what they were computed from: they are empty, one number each, partly not finite."""
+class Informativeness(IntEnum):
+    """How much results tell of what they were computed from."""
 
-    NOTHING = 0
-    LITTLE = 1
-    PART = 2
-    ALL = 3
+    EMPTY = 0
+    UNIFORM = 1
+    NOT_FINITE = 2
+    FULL = 3
 
 
 def find_first(
@@ -43,7 +43,7 @@ def find_first(
     Raises VerificationError where it takes none.
     """
     failure: InterpreterError | None = None
-    least: dict[Telling, tuple[list[list[Array]], Runs, list[str]]] = {}
+    least: dict[Informativeness, tuple[list[list[Array]], Runs, list[str]]] = {}
     left = _PLAIN
     for samples in filter(None, draws):
         feeds = [list(sample) for sample in samples]
@@ -57,11 +57,11 @@ def find_first(
                 remarks.append(f"{kernels} kernels: {error}")
                 failure = failure or error
                 continue
-            telling = _judge(one for several in found[1][kernels] for one in several)
-            if telling is Telling.ALL:
+            rated = _judge_results(one for several in found[1][kernels] for one in several)
+            if rated is Informativeness.FULL:
                 return found
-            least.setdefault(telling, found)
-            left -= telling is not Telling.NOTHING
+            least.setdefault(rated, found)
+            left -= rated is not Informativeness.EMPTY
             break
         if not left:
             break
@@ -70,15 +70,15 @@ def find_first(
     raise failure or VerificationError("there are no inputs to run the models on")
 
 
-def _judge(results: Iterable[Array]) -> Telling:
+def _judge_results(results: Iterable[Array]) -> Informativeness:
     """How much results tell: one real number is something, and so are elements that differ."""
     present = [one for one in results if one.size]
     if not present:
-        return Telling.NOTHING
+        return Informativeness.EMPTY
     if not any(one.dtype.kind == "f" if one.size == 1 else (one != one.flat[0]).any() for one in present):
-        return Telling.LITTLE
+        return Informativeness.UNIFORM
     whole = all(np.isfinite(one).all() for one in present if one.dtype.kind in "fc")
-    return Telling.ALL if whole else Telling.PART
+    return Informativeness.FULL if whole else Informativeness.NOT_FINITE
 
 
 def add_other_sizes(

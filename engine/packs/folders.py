@@ -30,7 +30,7 @@ class UnknownPackError(CallError):
     """A name that is neither a folder, a pack that comes with the program, nor one that a package offers."""
 
 
-def read_packs_once(read: Callable[Asked, Found], is_of_program: Callable[..., bool]) -> Callable[Asked, Found]:
+def read_packs_once(read: Callable[Asked, Found], is_built_in: Callable[..., bool]) -> Callable[Asked, Found]:
     """A function of hashable arguments that reads packs, and does so once while files are held.
 
     Where all the packs come with the program, as the arguments tell, they are read once for all conversions.
@@ -40,7 +40,7 @@ def read_packs_once(read: Callable[Asked, Found], is_of_program: Callable[..., b
 
     @functools.wraps(read)
     def ask(*given: Asked.args, **named: Asked.kwargs) -> Found:
-        return kept(*given, **named) if is_of_program(*given, **named) else held(*given, **named)
+        return kept(*given, **named) if is_built_in(*given, **named) else held(*given, **named)
 
     return ask
 

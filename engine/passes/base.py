@@ -202,11 +202,11 @@ def _visit_inside(module: Module, one: Pass) -> Iterator[Module]:
 def _list_nodes_with_bodies(module: Module) -> list[ir.Node]:
     """The nodes whose operators may have graphs among their attributes: few operators have."""
     domains = {module.source.domain, module.target.domain}
-    may_have = _find_bodies((module.source, module.target), module.opset)
+    may_have = _find_body_table((module.source, module.target), module.opset)
     return [node for node in module.graph if may_have[node.op_type] and node.domain in domains]
 
 
-class _Bodies(dict[str, bool]):
+class _BodyTable(dict[str, bool]):
     """Whether nodes of an operator may have graphs among their attributes, as those may of which nothing is known."""
 
     def __init__(self, dialects: tuple[Dialect, ...], opset: int) -> None:
@@ -221,4 +221,4 @@ class _Bodies(dict[str, bool]):
 
 
 #: what is known of the operators of dialects at an opset, once for all conversions
-_find_bodies = functools.lru_cache(maxsize=64)(_Bodies)
+_find_body_table = functools.lru_cache(maxsize=64)(_BodyTable)

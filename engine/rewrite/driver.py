@@ -198,16 +198,16 @@ class Driver:
                 if left < 0:
                     cycle = " -> ".join(dict.fromkeys(r.place for r in recent))
                     raise RewriteError(f"stage {self._stage} does not end: {cycle}")
-                for neighbour in (*made, *list_neighbours(made), *self._list_freed()):
+                for neighbour in (*made, *list_neighbours(made), *self._list_single_use_nodes()):
                     if neighbour not in waiting and neighbour.graph is not None:
                         waiting.add(neighbour)
                         again.append(neighbour)
                 break
 
-    def _list_freed(self) -> list[ir.Node]:
-        """The nodes that make values with one reader left, and that reader."""
-        freed, self._edits.freed = self._edits.freed, []
-        ends = [(value.producer(), *(usage.node for usage in value.uses())) for value in freed]
+    def _list_single_use_nodes(self) -> list[ir.Node]:
+        """The producers and the users of values that were left with one use since it was asked last."""
+        values, self._edits.single_use = self._edits.single_use, []
+        ends = [(value.producer(), *(usage.node for usage in value.uses())) for value in values]
         return [node for several in ends for node in several if node is not None]
 
     def _list_candidates(self, node: ir.Node, deep: bool | None = None) -> Iterable[Rule]:

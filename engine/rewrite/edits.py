@@ -27,9 +27,9 @@ class Edits:
         "_outputs",
         "_precedence",
         "_sorted",
-        "freed",
         "graph",
         "scope",
+        "single_use",
     )
 
     def __init__(self, graph: ir.Graph, scope: Scope, copy: OperatorSpec, inner: bool) -> None:
@@ -43,8 +43,8 @@ class Edits:
         self._changed = False
         self._nodes: list[ir.Node] | None = None
         self._precedence = Precedence(graph)
-        #: values that were left with one reader, for which a rule may have waited
-        self.freed: list[ir.Value] = []
+        #: values that were left with one use, for which a rule may have waited
+        self.single_use: list[ir.Value] = []
         #: nodes stand behind those that they read, as far as that is known
         self._sorted = True
 
@@ -105,7 +105,7 @@ class Edits:
         self._changed = False
         self._nodes = None
         self._outputs.clear()
-        self.freed.clear()
+        self.single_use.clear()
         for node in reversed(self.graph):
             if node.graph is not None and _is_unused(node):
                 self._give_up(node)
@@ -129,7 +129,7 @@ class Edits:
             read = [value for value in node.inputs if value is not None]
             nodes += [producer for value in read if (producer := value.producer())]
             self._give_up(node)
-            self.freed += [value for value in read if len(value.uses()) == 1]
+            self.single_use += [value for value in read if len(value.uses()) == 1]
 
     def _give_up(self, node: ir.Node) -> None:
         """Let a node read nothing and be of no graph; it goes with others later, each removal looks at all outputs."""
