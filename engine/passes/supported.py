@@ -56,7 +56,8 @@ def refuse(module: Module, stage: str, node: ir.Node) -> Refusal:
     if spec is None:
         why = f"no pack of rules describes {node.op_type}: {custom}"
     elif spec.domain != node.domain:
-        why = f"no pack of rules describes {node.op_type} of {node.domain}: {custom}"
+        whose = f"domain {node.domain}" if node.domain else "no domain"
+        why = f"no pack of rules describes {node.op_type} of {whose}, only that of {spec.domain or 'none'}: {custom}"
     else:
         why = spec.unsupported or ""
     known = module.outcome.refused.get(node)
