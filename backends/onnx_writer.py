@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import onnx.checker
@@ -31,6 +32,7 @@ def encode(output: Output) -> Encoded:
     graph.opset_imports.clear()
     graph.opset_imports.update({**imports, dialect.domain: output.opset})
     _restore_file_names(graph, dialect, imports)
+    _rename_equal_nodes(graph)
     if origin is None or not origin.functions:  # which import domains of their own
         _leave_out_unused(graph, dialect)
     version = max(v for first, v in _IR_VERSIONS.items() if first <= output.opset)
@@ -73,6 +75,18 @@ def _restore_file_names(graph: ir.Graph, dialect: Dialect, imports: Mapping[str,
         graph.opset_imports[node.domain] = imports.get(node.domain, wanted)
         if spec is not None and spec.facts.called is not None:
             node.op_type = spec.facts.called
+
+
+def _rename_equal_nodes(graph: ir.Graph) -> None:
+    """Number nodes of one graph that have the same name: ONNX Runtime refuses them, though the standard does not."""
+    known = {(node.graph, node.name) for node in graph.all_nodes()}
+    seen: set[tuple[object, str]] = set()
+    for node in graph.all_nodes():
+        if node.name and (node.graph, node.name) in seen:
+            names = (f"{node.name}_{number}" for number in itertools.count(1))
+            node.name = next(name for name in names if (node.graph, name) not in known)
+            known.add((node.graph, node.name))
+        seen.add((node.graph, node.name or ""))
 
 
 def _leave_out_unused(graph: ir.Graph, dialect: Dialect) -> None:

@@ -108,6 +108,10 @@ def _infer(
         return (Inferred(None, None),) * results  # nothing is known of an operand, so nothing of the node
     proto = onnx.NodeProto(op_type=operator, domain=domain)
     add_attributes(proto, [ir.Attr(name, kind, value) for name, kind, value in attributes])
+    given = {name for name, _, _ in attributes}
+    # The inference of STFT takes an option that is left out for another than the default that its schema says.
+    defaults = (one.default_value for name, one in found.attributes.items() if name not in given)
+    proto.attribute.extend(default for default in defaults if default.type)
     proto.input.extend("" if one is None else f"i{position}" for position, one in enumerate(operands))
     proto.output.extend(f"o{position}" for position in range(results))
     types = {name: make_type(*one[:2]) for name, one in zip(proto.input, operands, strict=True) if one is not None}

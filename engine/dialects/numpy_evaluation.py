@@ -79,7 +79,10 @@ def compute_results(
         return None
     if any(operand is not None and operand.dtype.kind not in _KINDS for operand in operands):
         return None
-    found = _compute(node, spec, operands, inferred[0], dtype)
+    try:
+        found = _compute(node, spec, operands, inferred[0], dtype)
+    except (TypeError, ValueError):  # operands that do not fit, or a shape that the file says wrongly
+        return None
     return None if found is None or found.dtype != dtype else [found]
 
 

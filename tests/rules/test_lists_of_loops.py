@@ -212,3 +212,26 @@ def test_what_changes_its_rank_in_a_loop_has_none_that_is_known() -> None:
     )
     with pytest.raises(nnrewrite.UnsupportedError, match="MaxPool"):
         nnrewrite.rewrite(source, to="tflite")
+
+
+OPTIONAL = """<ir_version: 9, opset_import: ["": 18]> g (float[2,3] x) => (float[2,3] y) {
+  filled = Optional(x)
+  there = OptionalHasElement(filled)
+  missing = OptionalHasElement()
+  tensor = OptionalHasElement(x)
+  got = OptionalGetElement(filled)
+  both = And(there, tensor)
+  a = If (both) <
+    then_branch = t () => (float[2,3] p) { p = OptionalGetElement(x) },
+    else_branch = e () => (float[2,3] q) { q = Neg(x) }>
+  b = If (missing) <
+    then_branch = v () => (float[2,3] r) { r = Neg(x) },
+    else_branch = w () => (float[2,3] s) { s = Tanh(got) }>
+  y = Add(a, b)
+}"""
+
+
+def test_optional_values_that_nodes_make_are_what_they_hold() -> None:
+    model = onnx.parser.parse_model(OPTIONAL).SerializeToString()
+    made = nnrewrite.rewrite(model, rules="onnx2tflite")
+    assert compare_models(model, made.encoded.encode()).passed

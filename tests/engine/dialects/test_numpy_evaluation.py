@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from nnrewrite.engine.dialects.folding import evaluate
-from nnrewrite.engine.dialects.inference import infer
+from nnrewrite.engine.dialects.inference import Inferred, infer
 from nnrewrite.engine.dialects.numpy_evaluation import compute_results
 from nnrewrite.engine.dialects.ops_files import load
 
@@ -123,6 +123,15 @@ def test_views_keep_the_order_of_elements(operands: list[Array]) -> None:
     require_equal("Reshape", [array, np.array([-1])])
     require_equal("Unsqueeze", [array, np.array([0, -1])])
     require_equal("Squeeze", [array[np.newaxis], np.array([0])])
+
+
+def test_a_view_of_another_number_of_elements_is_not_computed() -> None:
+    """jax2onnx declares extents that its own constants contradict."""
+    node = ir.Node("", "Identity", [ir.Value(name="x", shape=ir.Shape([7, 0]), type=ir.TensorType(ir.DataType.FLOAT))])
+    spec = ONNX.find_operator("Identity", OPSET)
+    assert spec is not None
+    declared = [Inferred(ir.DataType.FLOAT, (7, 1))]
+    assert compute_results(node, spec, [np.zeros((7, 0), np.float32)], declared) is None
 
 
 @given(draw_arrays(1), st.lists(st.integers(1, 2), max_size=2))

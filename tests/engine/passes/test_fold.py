@@ -424,3 +424,14 @@ def test_what_stands_for_a_node_over_constants_is_what_the_runtime_computes(name
     for want, got in zip(run(model, feeds), run(made, feeds), strict=True):
         assert want.shape == got.shape
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_options_that_are_left_out_have_their_defaults_in_shapes() -> None:
+    """onnx.shape_inference takes `onesided` of STFT for 0, where it is left out, and nothing that follows fits."""
+    text = """<ir_version: 8, opset_import: ["": 17]> main (float[1, 64] x, float[9, 2] w) => (float[1, f, 9, 2] y)
+        <int64 step = {8}, int64 length = {16}> {
+          s = STFT(x, step, , length)
+          y = Mul(s, w)
+        }"""
+    random = np.random.default_rng(0)
+    check_equal(text, {"x": random.normal(size=(1, 64)).astype("f4"), "w": random.normal(size=(9, 2)).astype("f4")})
