@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -79,10 +80,7 @@ def compute_results(
         return None
     if any(operand is not None and operand.dtype.kind not in _KINDS for operand in operands):
         return None
-    try:
-        found = _compute(node, spec, operands, inferred[0], dtype)
-    except (TypeError, ValueError):  # operands that do not fit, or a shape that the file says wrongly
-        return None
+    found = _compute(node, spec, operands, inferred[0], dtype)
     return None if found is None or found.dtype != dtype else [found]
 
 
@@ -108,7 +106,7 @@ def _compute(
     if facts.computes == CONVERSION and first is not None:
         return _convert(first, dtype)
     if known and first is not None and ("view" in spec.traits or spec.role == "copy"):
-        return first.reshape(shape or ())
+        return first.reshape(shape or ()) if first.size == math.prod(shape or ()) else None  # a file may say it wrongly
     if known and first is not None and facts.broadcasts:
         return np.broadcast_to(first, shape or ()).copy()
     if known and facts.fills is not None:

@@ -27,11 +27,15 @@ def make_permutation(
 
 
 def read_permutation(node: ir.Node, spec: OperatorSpec, rank: int) -> tuple[int, ...] | None:
-    """The order that a node with the role `permute` gives axes; None where it is not known before run time."""
+    """The order that a node with the role `permute` gives axes; None where it is not known before run time, or none."""
     name = spec.facts.permutes or ""
     if all(operand.name != name for operand in spec.operands):
         given = node.attributes.get(name)
-        return tuple(reversed(range(rank))) if given is None else tuple(given.as_ints())
-    operand = node.inputs[1] if len(node.inputs) > 1 else None
-    found = None if operand is None else read_constant(operand)
-    return None if found is None else tuple(int(axis) % rank for axis in np.ravel(found))
+        perm = tuple(reversed(range(rank))) if given is None else tuple(given.as_ints())
+    else:
+        operand = node.inputs[1] if len(node.inputs) > 1 else None
+        found = None if operand is None else read_constant(operand)
+        if found is None:
+            return None
+        perm = tuple(int(axis) % max(rank, 1) for axis in np.ravel(found))
+    return perm if sorted(perm) == [*range(rank)] else None
