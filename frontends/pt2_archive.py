@@ -1,4 +1,4 @@
-"""Archives of exported PyTorch programs: zips with a graph in JSON and raw weights. Nothing in them is unpickled."""
+"""Archives of exported PyTorch programs: zips with a graph in JSON and weights. Nothing in them is unpickled."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ _MEMBERS, _TEXT = 1 << 17, 1 << 30
 _SPREAD = 1 << 28
 #: what numpy can hold
 _RANK, _ELEMENTS = 64, 1 << 58
+#: the members of programs before torch 2.8, by what they are called since then
+_FORMER = {
+    "serialized_exported_program.json": "models/model.json",
+    "serialized_state_dict.pt": "data/weights/model.pt",
+    "serialized_constants.pt": "data/constants/model.pt",
+}
 #: how to export what tensors of other classes hold
 _PLAIN = "torchao.utils.unwrap_tensor_subclass(model) before the export makes plain tensors of it"
 #: how a program is written that can be read
@@ -43,6 +49,10 @@ class Archive:
     def __init__(self, data: memoryview, name: str) -> None:
         self.data, self.name = data, name
         self._room = RATIO * len(data) + _SPREAD
+        self._tables: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self._tensors: dict[tuple[Any, ...], ir.TensorProtocol] = {}
+        #: members of files of `torch.save` within the archive
+        self._saved: dict[str, memoryview] = {}
         if bytes(data[:4]) != HEADER:
             kind = explain_kind(data, "aten") or f"; a checkpoint holds weights and no graph: {EXPORT}"
             raise self.make_error(f"no exported program of PyTorch{kind}")
@@ -55,16 +65,12 @@ class Archive:
             raise self.make_error(f"malformed archive: {join_lines(error)}") from error
         if len(entries) > _MEMBERS:
             raise self.make_error(f"the archive has {len(entries)} members, more than {_MEMBERS}")
-        self._entries = {entry.filename.partition("/")[2]: entry for entry in entries}
+        self._entries = {_FORMER.get(e.filename, e.filename.partition("/")[2]): e for e in entries}
         if any(path.startswith("code/") or path in ("data.pkl", "constants.pkl") for path in self._entries):
             raise self.make_error(f"a pickle or TorchScript, which is not run to be read: {EXPORT}")
-        if any(entry.filename == "serialized_exported_program.json" for entry in entries):
-            raise self.make_error(f"written by a version of torch before 2.9, which pickled the weights: {EXPORT}")
         order = bytes(self.read_content("byteorder")) if "byteorder" in self._entries else b"little"
         if order.strip() != b"little":
             raise self.make_error(f"the weights are in {quote_name(order.decode('latin1'))} byte order")
-        self._tables: dict[str, Mapping[str, Any]] = {}
-        self._tensors: dict[tuple[Any, ...], ir.TensorProtocol] = {}
 
     def make_error(self, message: str) -> ModelError:
         """What is wrong with the file, in its name."""
@@ -90,6 +96,8 @@ class Archive:
 
     def read_content(self, path: str) -> memoryview:
         """The bytes of a member: a view where it is stored as it is; raises ModelError where there is none."""
+        if path in self._saved:
+            return self._saved[path]
         entry = self._entries.get(path)
         if entry is None:
             raise self.make_error(f"malformed: there is no {quote_name(path)} in the archive")
@@ -101,12 +109,9 @@ class Archive:
         A view of the file where the elements lie one behind the other, else a copy. Raises ModelError where there is
         none, or of a kind that is not read.
         """
-        table = f"data/{folder}/{program}_{folder}_config.json"
-        if table not in self._tables:
-            self._tables[table] = self.read_json(table)["config"]
-        record = self._tables[table].get(key)
+        record = self._find_table(program, folder).get(key)
         if record is None:
-            raise self.make_error(f"malformed: {quote_name(table)} has no {quote_name(key)}")
+            raise self.make_error(f"malformed: no {quote_name(key)} is among the {folder} of {quote_name(program)}")
         if record["use_pickle"]:
             raise self.make_error(
                 f"{quote_name(key)} is pickled, as no plain tensor is, and not run to be read: {_PLAIN}"
@@ -124,9 +129,24 @@ class Archive:
 
     def is_frozen(self, program: str, folder: str, key: str) -> bool:
         """Whether a weight takes no gradient where others of the program do."""
-        records = self._tables[f"data/{folder}/{program}_{folder}_config.json"]
-        asked = [bool(one["tensor_meta"].get("requires_grad")) for one in (records[key], *records.values())]
+        records = self._find_table(program, folder)
+        metas = [one.get("tensor_meta", {}) for one in (records[key], *records.values())]
+        asked = [bool(meta.get("requires_grad")) for meta in metas]
         return not asked[0] and any(asked)
+
+    def _find_table(self, program: str, folder: str) -> Mapping[str, Any]:
+        """What the archive says of the tensors in a folder: in JSON, or before torch 2.9 in a file of `torch.save`."""
+        if (program, folder) not in self._tables:
+            path = f"data/{folder}/{program}.pt"
+            if path in self._entries:
+                from .torch_save import read_tensors  # newer programs do without
+
+                table, members = read_tensors(self.read_content(path), f"{self.name}: {quote_name(path)}")
+                self._saved.update({f"data/{folder}/{member}": content for member, content in members.items()})
+            else:
+                table = self.read_json(f"data/{folder}/{program}_{folder}_config.json")["config"]
+            self._tables[program, folder] = table
+        return self._tables[program, folder]
 
     def _make_tensor(
         self, key: str, path: str, kind: ir.DataType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int

@@ -22,8 +22,10 @@ _MAIN = "model"
 
 def recognize(head: bytes) -> bool:
     """Whether a file begins as an exported program does, or as what else torch writes, which is refused with advice."""
-    first = b"/" + head[30 : 30 + int.from_bytes(head[26:28], "little")].partition(b"/")[2]
+    path = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+    first = b"/" + path.partition(b"/")[2]
     named = first.startswith((b"/data", b"/models/", b"/archive", b"/.data", b"/byteorder", b"/code/"))
+    named = named or path.startswith(b"serialized_exported_program")  # before torch 2.8
     return (head.startswith(b"PK\x03\x04") and named) or head.startswith(b"\x80\x02")
 
 
@@ -64,7 +66,7 @@ def _read(archive: Archive, dialect: Dialect) -> ir.Model:
     version = root["schema_version"]
     if version["major"] != _SCHEMA:
         raise archive.make_error(
-            f"schema version {version['major']}.{version['minor']} is not {_SCHEMA}, the one supported"
+            f"schema version {version['major']}.{version['minor']} is not {_SCHEMA}, that of torch 2.6 and later"
         )
     subgraphs: list[ir.Graph] = []
     reader = Program(archive, dialect, program, subgraphs)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import os
 import pickle
 import re
 import zipfile
@@ -17,11 +19,14 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nnrewrite.engine.base.errors import ModelError, UnsupportedError
 from nnrewrite.engine.packs import loader
 from nnrewrite.frontends import pt2_reader
 from nnrewrite.frontends.pt2_extents import read_extent
 from nnrewrite.frontends.pt2_names import find_functional, list_functional_names, make_operator_name, split_target
+from nnrewrite.frontends.torch_save import read_tensors
 
 FOLDER = Path(__file__).parent / "pt2"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.pt2"))
@@ -204,6 +209,45 @@ def test_a_pickled_weight_is_not_run() -> None:
 
     with pytest.raises(ModelError, match=r"pickled.*unwrap_tensor_subclass"):
         nnrewrite.convert(altered("views", change))
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"), [("views_2_6", "serialized_state_dict.pt"), ("views_2_8", "weights/model.pt")]
+)
+def test_a_pickle_of_weights_is_read_and_never_run(name: str, weights: str, tmp_path: Path) -> None:
+    """What torch before 2.9 wrote names functions that rebuild tensors; in what others write they may be any."""
+    path, ran = tmp_path / "model.pt2", tmp_path / "ran"
+
+    def change(member: str, content: bytes) -> bytes:
+        if not member.endswith(weights):
+            return content
+        stream = io.BytesIO()
+        with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w") as new:
+            for inner in old.namelist():
+                call = b"\x80\x02cos\nmkdir\nX" + len(os.fsencode(ran)).to_bytes(4, "little") + os.fsencode(ran)
+                new.writestr(inner, call + b"\x85R." if inner.endswith("data.pkl") else old.read(inner))
+        return stream.getvalue()
+
+    path.write_bytes(altered(name, change))
+    with pytest.raises(ModelError, match="its tensors are not in a dictionary"):
+        nnrewrite.convert(path)
+    assert not ran.exists()
+
+
+@given(st.binary(max_size=24), st.integers(0, 1 << 12))
+def test_a_damaged_pickle_of_weights_is_read_or_refused(bits: bytes, place: int) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(FOLDER / "views_2_6.pt2") as file:
+        saved = zipfile.ZipFile(io.BytesIO(file.read("serialized_state_dict.pt")))
+    with zipfile.ZipFile(stream, "w") as new:
+        for member in saved.namelist():
+            content = saved.read(member)
+            if member.endswith("data.pkl"):
+                start = place % len(content)
+                content = content[:start] + bits + content[start + len(bits) :]
+            new.writestr(member, content)
+    with contextlib.suppress(ModelError):
+        read_tensors(memoryview(stream.getvalue()), "model")
 
 
 @pytest.mark.parametrize("words", [b"aten.linear", b"torch.ops.aten.relu_"])
