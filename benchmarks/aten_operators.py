@@ -21,9 +21,9 @@ from typing import Any
 from ..frontends.pt2_names import find_functional, make_operator_name
 
 #: libraries of operators that exported programs call
-LIBRARIES = ("aten", "prims", "quantized_decomposed", "torchao", "torchvision", "transformers")
+LIBRARIES = ("aten", "prims", "quantized_decomposed", "torch_nn", "torchao", "torchvision", "transformers")
 #: packages that register operators of their own, where they are installed
-PACKAGES = ("torchao", "torchvision", "transformers.integrations.moe")
+PACKAGES = ("torch.nn.modules.linear_cross_entropy", "torchao", "torchvision", "transformers.integrations.moe")
 #: arguments that say where or how elements lie in memory, and not what they are
 IMMATERIAL = frozenset({"Device", "Layout", "MemoryFormat", "Generator"})
 #: types of arguments that may be computed, so that they are operands

@@ -179,7 +179,7 @@ def make_modules() -> dict[str, Callable[[], Any]]:
         "buffers": net(Counter, torch.randn(2, 4)),
         "in_place": net(InPlace, torch.randn(3, 4), torch.tensor([True, False, True])),
         "free_image": lambda: (Free(), (wide,), {}, ({0: batch, 2: height, 3: width},)),
-        "free_lstm": lambda: (Last(nn.LSTM(4, 6, batch_first=True), 6), (x,), {}, ({0: batch, 1: Dim("time")},)),
+        "free_lstm": lambda: (Last(nn.LSTM(4, 6, batch_first=True), 6), (x,), {}, ({0: batch},)),
         "free_encoder": lambda: (encoder(), (torch.randn(2, 7, 16),), {}, ({0: batch, 1: Dim("time")},)),
         "free_auto": lambda: (Free(), (wide,), {}, ({0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO},)),
         "embeddings": net(Packed, torch.randint(1, 20, (8,)), torch.tensor([0, 3])),
