@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from ..base.budget import Budget, Exhausted, TooManyError, limit_attempts
-from ..base.constants import ELEMENTS
+from ..base.constants import ELEMENTS, FILL
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
 from ..base.provenance import RULE, SCOPE, SOURCE, find_source_operator, name_source, note_source_operator
 from ..base.quantization import CODES, MATCHED, QUANTIZE_BY, carry_grid, inherit, is_dropping_grid, read_quantization
@@ -260,6 +260,8 @@ class Applier:
                 inherit(before, after)
             if ELEMENTS in before.meta:
                 after.meta.setdefault(ELEMENTS, before.meta[ELEMENTS])
+            if FILL in before.meta and before.dtype == after.dtype and read_quantization(before) is None:
+                after.meta.setdefault(FILL, before.meta[FILL])
         if self._rules.source is self._rules.target:  # else what is made is put on grids as it is written
             for node in made:
                 self._carry_grid(node)
