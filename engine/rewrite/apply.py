@@ -208,11 +208,12 @@ class Applier:
 
     def _is_worse(self, builder: Builder, pairs: Sequence[Pair]) -> bool:
         """Whether a node that may as well stay should: for another shape, for want of a kernel, or for codes that stand
-        for nothing."""
+        for nothing, or for other numbers."""
         return (
             builder.widens
             or any(has_another_shape(before, after) for before, after in pairs)
             or (self._gridded and (builder.ungrids or self._is_dropping_grid(builder.nodes, pairs)))
+            or (self._gridded and self._is_changing_grid(builder.nodes, pairs))
         )
 
     def _is_dropping_grid(self, made: Sequence[ir.Node], pairs: Sequence[Pair]) -> bool:
@@ -222,6 +223,21 @@ class Applier:
             is_dropping_grid(node.inputs, [one for one in node.outputs if one not in ends], self._find_treatment(node))
             for node in made
         )
+
+    def _is_changing_grid(self, made: Sequence[ir.Node], pairs: Sequence[Pair]) -> bool:
+        """Whether codes would be read by another grid than they were: as a value in whose place one on another comes,
+        or through what moves them, which runtimes ask to have one grid. A view alone may have two."""
+        grids = {after: read_quantization(before) for before, after in pairs}
+        if any(has is not None and read_quantization(after) not in (None, has) for after, has in grids.items()):
+            return True
+        for node in made:
+            spec = self._rules.target.find_operator(node.op_type, self._opset)
+            if spec is None or spec.facts.quantization != CODES or spec.role == "reshape" or not node.inputs:
+                continue
+            known = read_quantization(node.inputs[0])
+            if known is not None and any(grids.get(one) not in (None, known) for one in node.outputs):
+                return True
+        return False
 
     def _pair_values(self, span: Span, old: Any, new: Any) -> Iterator[Pair]:
         olds, news = (old, new) if isinstance(old, list) else ([old], [new])

@@ -211,6 +211,20 @@ def test_codes_of_zero_are_added_where_grids_differ(zero: int, interpreter: Inte
     assert compare_models(model, encoded(nnrewrite.rewrite(model, to="tflite")), interpreter=interpreter).passed
 
 
+@pytest.mark.parametrize("moved", ["TRANSPOSE", "MUL"])
+def test_codes_that_a_view_puts_on_another_grid_stay_on_it(moved: str, interpreter: Interpreter) -> None:
+    """A runtime does not load a model whose Transpose has two grids."""
+    graph = Codes(4, 3)
+    seen = graph.step("r", "RESHAPE", [graph.input, graph.constant(np.array([4, 3], np.int32))], 4, 3)
+    if moved == "TRANSPOSE":
+        y = graph.step("r", moved, [seen, graph.constant(np.array([1, 0], np.int32))], 3, 4)
+    else:
+        y = graph.step("y", moved, [seen, graph.draw("c", 3)], 4, 3)
+    model = graph.encode(y)
+    verdict = compare_models(model, encoded(nnrewrite.rewrite(model, to="tflite")), interpreter=interpreter)
+    assert verdict.passed, verdict.differences
+
+
 @pytest.mark.parametrize("second", ["CONCATENATION", "stack", "RELU"])
 def test_codes_that_are_brought_to_another_grid_stay_so(second: str, interpreter: Interpreter) -> None:
     graph = Codes(4, 3)
