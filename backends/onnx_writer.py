@@ -32,7 +32,7 @@ def encode(output: Output) -> Encoded:
     graph.opset_imports.clear()
     graph.opset_imports.update({**imports, dialect.domain: output.opset})
     _restore_file_names(graph, dialect, imports)
-    _rename_equal_nodes(graph)
+    _make_node_names_unique(graph)
     if origin is None or not origin.functions:  # which import domains of their own
         _leave_out_unused(graph, dialect)
     version = max(v for first, v in _IR_VERSIONS.items() if first <= output.opset)
@@ -77,7 +77,7 @@ def _restore_file_names(graph: ir.Graph, dialect: Dialect, imports: Mapping[str,
             node.op_type = spec.facts.called
 
 
-def _rename_equal_nodes(graph: ir.Graph) -> None:
+def _make_node_names_unique(graph: ir.Graph) -> None:
     """Number nodes of one graph that have the same name: ONNX Runtime refuses them, though the standard does not."""
     known = {(node.graph, node.name) for node in graph.all_nodes()}
     seen: set[tuple[object, str]] = set()

@@ -67,7 +67,7 @@ def judge(name: str, make: Callable[[], Any], asked: argparse.Namespace) -> tupl
     try:
         model, positional, named, *shapes = make()
         model = model.eval()
-        expected = run_first(model, positional, named)
+        expected = run_and_restore(model, positional, named)
         began = time.process_time()
         if shapes:  # sizes that are free by the model itself
             program, free = torch.export.export(model, positional, named, dynamic_shapes=shapes[0]), True
@@ -107,7 +107,7 @@ def judge(name: str, make: Callable[[], Any], asked: argparse.Namespace) -> tupl
     return line, apart <= TOLERANCE
 
 
-def run_first(model: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+def run_and_restore(model: Any, positional: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
     """What a model yields, whose buffers are then what they were before, since programs begin with those saved."""
     before = {name: one.clone() for name, one in model.named_buffers()}
     with torch.no_grad():

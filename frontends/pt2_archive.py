@@ -109,7 +109,7 @@ class Archive:
         A view of the file where the elements lie one behind the other, else a copy. Raises ModelError where there is
         none, or of a kind that is not read.
         """
-        record = self._find_table(program, folder).get(key)
+        record = self._find_tensor_table(program, folder).get(key)
         if record is None:
             raise self.make_error(f"malformed: no {quote_name(key)} is among the {folder} of {quote_name(program)}")
         if record["use_pickle"]:
@@ -129,17 +129,17 @@ class Archive:
 
     def is_frozen(self, program: str, folder: str, key: str) -> bool:
         """Whether a weight takes no gradient where others of the program do."""
-        records = self._find_table(program, folder)
+        records = self._find_tensor_table(program, folder)
         metas = [one.get("tensor_meta", {}) for one in (records[key], *records.values())]
         asked = [bool(meta.get("requires_grad")) for meta in metas]
         return not asked[0] and any(asked)
 
-    def _find_table(self, program: str, folder: str) -> Mapping[str, Any]:
+    def _find_tensor_table(self, program: str, folder: str) -> Mapping[str, Any]:
         """What the archive says of the tensors in a folder: in JSON, or before torch 2.9 in a file of `torch.save`."""
         if (program, folder) not in self._tables:
             path = f"data/{folder}/{program}.pt"
             if path in self._entries:
-                from .torch_save import read_tensors  # newer programs do without
+                from .pickled_tensors import read_tensors  # newer programs do without
 
                 table, members = read_tensors(self.read_content(path), f"{self.name}: {quote_name(path)}")
                 self._saved.update({f"data/{folder}/{member}": content for member, content in members.items()})

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from nnrewrite.engine.base.errors import ModelError, UnsupportedError
 from nnrewrite.engine.packs import loader
 from nnrewrite.frontends import pt2_reader
+from nnrewrite.frontends.pickled_tensors import read_tensors
 from nnrewrite.frontends.pt2_extents import read_extent
 from nnrewrite.frontends.pt2_names import find_functional, list_functional_names, make_operator_name, split_target
-from nnrewrite.frontends.torch_save import read_tensors
 
 FOLDER = Path(__file__).parent / "pt2"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.pt2"))

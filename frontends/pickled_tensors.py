@@ -27,7 +27,7 @@ _RANK, _LONGEST = 64, 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _GlobalName:
     """A class or function of Python, which is never called."""
 
     name: str
@@ -39,11 +39,6 @@ class _Storage:
 
     type: int | None
     member: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Opaque:
-    """An object that is no plain tensor."""
 
 
 def read_tensors(data: memoryview, file: str) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, memoryview]]:
@@ -66,7 +61,7 @@ def read_tensors(data: memoryview, file: str) -> tuple[Mapping[str, Mapping[str,
     if bytes(members.get("byteorder", b"little")).strip() != b"little":
         raise ModelError(f"{file}: the weights are not in little byte order")
     try:
-        saved = _evaluate(bytes(pickled))
+        saved = _evaluate_pickle(bytes(pickled))
     except (ValueError, LookupError, TypeError) as error:
         raise ModelError(f"{file}: malformed list of tensors: {join_lines(error):.200}") from error
     if not isinstance(saved, dict):
@@ -76,7 +71,7 @@ def read_tensors(data: memoryview, file: str) -> tuple[Mapping[str, Mapping[str,
     }, members
 
 
-def _evaluate(pickled: bytes) -> Any:
+def _evaluate_pickle(pickled: bytes) -> Any:
     """What a pickle describes, its tensors as records; raises ValueError, LookupError or TypeError for what is none.
 
     Each of its instructions takes time by what it moves on the stack, and calls nothing.
@@ -96,7 +91,7 @@ def _evaluate(pickled: bytes) -> Any:
             case "NONE" | "NEWTRUE" | "NEWFALSE":
                 stack.append(_CONSTANTS[instruction.name])
             case "GLOBAL":
-                stack.append(_Named(argument))
+                stack.append(_GlobalName(argument))
             case "EMPTY_DICT":
                 stack.append({})
             case "EMPTY_LIST":
@@ -104,15 +99,15 @@ def _evaluate(pickled: bytes) -> Any:
             case "EMPTY_TUPLE":
                 stack.append(())
             case "TUPLE1" | "TUPLE2" | "TUPLE3":
-                stack.append(_take(stack, len(stack) - int(instruction.name[-1])))
+                stack.append(_take_items(stack, len(stack) - int(instruction.name[-1])))
             case "TUPLE":
-                stack.append(_take(stack, marks.pop()))
+                stack.append(_take_items(stack, marks.pop()))
             case "SETITEM" | "SETITEMS":
-                items = _take(stack, marks.pop() if instruction.name == "SETITEMS" else len(stack) - 2)
+                items = _take_items(stack, marks.pop() if instruction.name == "SETITEMS" else len(stack) - 2)
                 if isinstance(stack[-1], dict):
                     stack[-1].update(zip(items[::2], items[1::2], strict=True))
             case "APPEND" | "APPENDS":
-                items = _take(stack, marks.pop() if instruction.name == "APPENDS" else len(stack) - 1)
+                items = _take_items(stack, marks.pop() if instruction.name == "APPENDS" else len(stack) - 1)
                 if isinstance(stack[-1], list):
                     stack[-1].extend(items)
             case "BINPUT" | "LONG_BINPUT":
@@ -121,7 +116,9 @@ def _evaluate(pickled: bytes) -> Any:
                 stack.append(memo[argument])
             case "BINPERSID":
                 _, named, key, *_ = stack.pop()
-                stack.append(_Storage(_TYPES.get(named.name) if isinstance(named, _Named) else None, f"data/{key}"))
+                stack.append(
+                    _Storage(_TYPES.get(named.name) if isinstance(named, _GlobalName) else None, f"data/{key}")
+                )
             case "REDUCE":
                 given = stack.pop()
                 stack.append(_describe_call(stack.pop(), given))
@@ -134,7 +131,7 @@ def _evaluate(pickled: bytes) -> Any:
     raise ValueError("it ends too early")
 
 
-def _take(stack: list[Any], start: int) -> tuple[Any, ...]:
+def _take_items(stack: list[Any], start: int) -> tuple[Any, ...]:
     """What stands on a stack from a place on, which is taken away."""
     if not 0 <= start <= len(stack):
         raise ValueError("less is there than is taken")
@@ -144,9 +141,16 @@ def _take(stack: list[Any], start: int) -> tuple[Any, ...]:
 
 
 def _describe_call(function: Any, given: Any) -> Any:
-    """What the call of a function that torch saves objects by would make of its arguments."""
+    """What the call of a function that torch saves objects by would make of its arguments; None for no plain tensor."""
     match function, given:
-        case _Named("torch._utils _rebuild_tensor_v2"), (_Storage(int(kind), path), offset, sizes, strides, trains, _):
+        case _GlobalName("torch._utils _rebuild_tensor_v2"), (
+            _Storage(int(kind), path),
+            offset,
+            sizes,
+            strides,
+            trains,
+            _,
+        ):
             if len(sizes) > _RANK or len(strides) > _RANK:
                 raise ValueError(f"a tensor of {len(sizes)} axes")
             meta = {
@@ -157,12 +161,12 @@ def _describe_call(function: Any, given: Any) -> Any:
                 "requires_grad": trains,
             }
             return {"path_name": path, "use_pickle": False, "tensor_meta": meta}
-        case _Named("torch._utils _rebuild_parameter" | "torch._utils _rebuild_parameter_with_state"), (
+        case _GlobalName("torch._utils _rebuild_parameter" | "torch._utils _rebuild_parameter_with_state"), (
             {"tensor_meta": meta, **record},
             trains,
             *_,
         ):
             return {**record, "tensor_meta": {**meta, "requires_grad": trains}}
-        case _Named("collections OrderedDict"), ():
+        case _GlobalName("collections OrderedDict"), ():
             return {}
-    return _Opaque()
+    return None
