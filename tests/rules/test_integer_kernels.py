@@ -168,6 +168,16 @@ def test_layers_with_weights_compute_with_codes(kind: str, interpreter: Interpre
     check(model, {word for layer in LAYERS.values() for word in layer[-1].split()}, interpreter)
 
 
+def test_the_square_of_transposed_codes_is_no_wrong_number_of_the_delegate(interpreter: Interpreter) -> None:
+    model = Model("i8")
+    read = model.read("x", (1, 4, 4, 10))
+    model.nodes.append(helper.make_node("Transpose", [read], ["turned"], perm=[0, 3, 1, 2]))
+    model.nodes.append(helper.make_node("MatMul", ["turned", "turned"], ["y"]))
+    model.quantize("y", 0.0457)
+    model.constants |= {"x_z": np.int8(0), "y_z": np.int8(0)}
+    check(model, {"BATCH_MATMUL"}, interpreter)
+
+
 @pytest.mark.parametrize("kind", TYPES)
 def test_functions_pairs_and_moves_compute_with_codes(kind: str, interpreter: Interpreter) -> None:
     model = Model(kind)
