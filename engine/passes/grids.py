@@ -204,7 +204,8 @@ def _make_extents(codes: ir.Value, dialect: Dialect, scope: Scope) -> ir.Node:
 
 
 def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
-    """Let what moves or joins codes take and yield codes on one grid, that of the result where both say one."""
+    """Let what moves or joins codes take and yield codes on one grid, that of the result where both say one: of all that
+    moves codes, runtimes take a reshape alone that yields them on another one."""
     for node in graph:
         _carry(node, dialect)
     for node in reversed(list(graph)):
@@ -221,7 +222,7 @@ def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
             has = read_quantization(value)
             if has is None:
                 value.meta[KEY] = known
-            elif has != known and (spec.facts.quantization == MATCHED or PADS in spec.traits):
+            elif has != known and spec.role != "reshape":
                 node.replace_input_with(position, note_grid(value, known, dialect, scope))
 
 

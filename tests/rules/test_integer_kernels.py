@@ -168,6 +168,19 @@ def test_layers_with_weights_compute_with_codes(kind: str, interpreter: Interpre
     check(model, {word for layer in LAYERS.values() for word in layer[-1].split()}, interpreter)
 
 
+def test_codes_that_are_read_by_another_grid_behind_a_move_are_moved_on_their_own(interpreter: Interpreter) -> None:
+    model = Model("i8")
+    pair = [model.read("a", (1, 4, 4, 4)), model.read("b", (1, 4, 4, 4))]
+    model.nodes.append(helper.make_node("Add", pair, ["sum"]))
+    model.nodes.append(helper.make_node("DepthToSpace", [model.quantize("sum", 0.03125)], ["deep"], blocksize=2))
+    model.nodes.append(helper.make_node("Mul", [model.quantize("deep", 0.03125), "half"], ["y"]))
+    model.quantize("y", 0.015625)
+    model.constants |= {"c": np.int8(64), "c_s": np.float32(0.0078125), "c_z": np.int8(0)}
+    model.nodes.insert(0, helper.make_node("DequantizeLinear", ["c", "c_s", "c_z"], ["half"]))
+    model.outputs = {"y_r": 0.015625}
+    check(model, {"ADD", "DEPTH_TO_SPACE"}, interpreter)
+
+
 def test_the_square_of_transposed_codes_is_no_wrong_number_of_the_delegate(interpreter: Interpreter) -> None:
     model = Model("i8")
     read = model.read("x", (1, 4, 4, 10))
