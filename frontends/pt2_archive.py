@@ -133,8 +133,8 @@ class Archive:
         """Whether a weight takes no gradient where others of the program do."""
         table = self._find_tensor_table(program, folder)
         if (program, folder) not in self._trained:
-            self._trained[program, folder] = any(_asks_gradient(record) for record in table.values())
-        return self._trained[program, folder] and not _asks_gradient(table[key])
+            self._trained[program, folder] = any(_is_trained(record) for record in table.values())
+        return self._trained[program, folder] and not _is_trained(table[key])
 
     def _find_tensor_table(self, program: str, folder: str) -> Mapping[str, Any]:
         """What the archive says of the tensors in a folder: in JSON, or before torch 2.9 in a file of `torch.save`."""
@@ -173,7 +173,7 @@ class Archive:
         return ir.Tensor(np.ascontiguousarray(array).reshape(shape), kind, name=key)
 
 
-def _asks_gradient(record: Mapping[str, Any]) -> bool:
+def _is_trained(record: Mapping[str, Any]) -> bool:
     return bool(record.get("tensor_meta", {}).get("requires_grad"))
 
 
