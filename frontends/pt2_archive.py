@@ -50,6 +50,8 @@ class Archive:
         self.data, self.name = data, name
         self._room = RATIO * len(data) + _SPREAD
         self._tables: dict[tuple[str, str], Mapping[str, Any]] = {}
+        #: whether any tensor of a table takes a gradient
+        self._trained: dict[tuple[str, str], bool] = {}
         self._tensors: dict[tuple[Any, ...], ir.TensorProtocol] = {}
         #: members of files of `torch.save` within the archive
         self._saved: dict[str, memoryview] = {}
@@ -129,10 +131,10 @@ class Archive:
 
     def is_frozen(self, program: str, folder: str, key: str) -> bool:
         """Whether a weight takes no gradient where others of the program do."""
-        records = self._find_tensor_table(program, folder)
-        metas = [one.get("tensor_meta", {}) for one in (records[key], *records.values())]
-        asked = [bool(meta.get("requires_grad")) for meta in metas]
-        return not asked[0] and any(asked)
+        table = self._find_tensor_table(program, folder)
+        if (program, folder) not in self._trained:
+            self._trained[program, folder] = any(_is_trained(record) for record in table.values())
+        return self._trained[program, folder] and not _is_trained(table[key])
 
     def _find_tensor_table(self, program: str, folder: str) -> Mapping[str, Any]:
         """What the archive says of the tensors in a folder: in JSON, or before torch 2.9 in a file of `torch.save`."""
@@ -169,6 +171,10 @@ class Archive:
             stored[offset:], shape, [stride * dtype.itemsize for stride in strides], writeable=False
         )
         return ir.Tensor(np.ascontiguousarray(array).reshape(shape), kind, name=key)
+
+
+def _is_trained(record: Mapping[str, Any]) -> bool:
+    return bool(record.get("tensor_meta", {}).get("requires_grad"))
 
 
 def _read_integer(text: str) -> int:

@@ -13,6 +13,16 @@ from ..base.startup import dataclass, field
 from .python_facts import OperatorPython
 from .trial_facts import Grid, Member, OperatorTrials
 
+#: the words that passes and rules ask for, and what passes need the one operator of a dialect for
+Trait = Literal[
+    "activation", "bilinear", "by_parts", "by_range", "commutative", "context", "core", "effect", "form", "former",
+    "hybrid", "linear", "moves", "output_activation", "pads", "random", "runs_graphs", "stored", "view",
+]  # fmt: skip
+Role = Literal[
+    "assign", "broadcast", "convert", "copy", "custom", "dequantize", "dequantize_by", "extend", "fill", "initialize",
+    "integer_product", "join", "list", "permute", "quantize", "quantize_by", "read", "reshape", "shape", "table",
+    "variable",
+]  # fmt: skip
 #: what a number or a list of them counts of the axes of a tensor
 Counted = Literal["axis", "axes", "perm", "per_axis", "per_axis_pairs", "per_axis_rows"]
 #: element types that formats have and rules have no name for, and what stands for all

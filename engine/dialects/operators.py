@@ -15,7 +15,7 @@ import onnx_ir as ir
 from ..base.errors import RewriteError
 from ..base.startup import dataclass, field, replace
 from .dialect_facts import DialectFacts, ElementType
-from .facts import OperatorFacts
+from .facts import OperatorFacts, Role, Trait
 from .onnx_schemas import Signature, find_last_version, find_schema, make_signature, read_signature
 
 #: the trait of operators that no file has: forms that rules give others before they lower them
@@ -83,8 +83,8 @@ class OperatorSpec:
     ]
     code: Annotated[int | None, "The number that the format gives it"] = None
     table: str | None = None
-    traits: Annotated[frozenset[str], "Words that passes and rules may ask for", tuple[str, ...]] = frozenset()
-    role: Annotated[str | None, "What passes need the one operator of the dialect for that has it"] = None
+    traits: Annotated[frozenset[str], "Words that passes and rules may ask for", tuple[Trait, ...]] = frozenset()
+    role: Annotated[str | None, "What passes need the one operator of the dialect for that has it", Role | None] = None
     infix: Annotated[str | None, "The sign that stands for it in rules"] = None
     unsupported: Annotated[str | None, "In words, why no rule is about it"] = None
     facts: OperatorFacts = field(default_factory=OperatorFacts)

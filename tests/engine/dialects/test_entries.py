@@ -154,6 +154,8 @@ OWN = "domain: tflite.custom, operands: [x], results: [y]"
             "`layout` is `transparent`, `attribute`,",
             "mean `transparent`?",
         ),
+        (entry(f"{{{OWN}, traits: [core, veiw]}}"), "3:79", "`traits` is `activation`, `bilinear`,", "mean `view`?"),
+        (entry(f"{{{OWN}, role: permut}}"), "3:70", "`role` is `assign`, `broadcast`,", "mean `permute`?"),
         (entry(f"{{{OWN}, remap: {{axis: axes_}}}}"), "3:78", "`remap.axis` is `axis`, `axes`,", "did you mean"),
         (entry(f"{{{OWN}, remap: [axis]}}"), "3:71", "`remap` is a mapping", ""),
         (entry(f"{{{OWN}, reshapes: 1}}"), "3:74", "`reshapes` is true or false", ""),
