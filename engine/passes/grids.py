@@ -204,8 +204,8 @@ def _make_extents(codes: ir.Value, dialect: Dialect, scope: Scope) -> ir.Node:
 
 
 def carry_grids(graph: ir.Graph, dialect: Dialect, scope: Scope) -> None:
-    """Let what moves or joins codes take and yield codes on one grid, that of the result where both say one: of all that
-    moves codes, runtimes take a reshape alone that yields them on another one."""
+    """Let what moves or joins codes take and yield codes on one grid, that of the result where both say one: runtimes
+    take a reshape alone that yields codes on another grid."""
     for node in graph:
         _carry(node, dialect)
     for node in reversed(list(graph)):
