@@ -84,8 +84,8 @@ def sink_dequantize(view: CodedGraph, node: ir.Node) -> bool:
     known, dtype = read_node_grid(first), first.inputs[0].dtype
     if dtype is None or not all(is_allowed(spec, p, dtype) for p in real):
         return False
-    if read_initializer(first.inputs[0]) is not None:
-        return _move_constant(view, node, first, known)
+    if read_initializer(first.inputs[0]) is not None and _move_constant(view, node, first, known):
+        return True
     codes = [_find_codes(view, node.inputs[p], known, dtype, pads) for p in real]
     if known.per_axis or any(one is None for one in codes):
         return False

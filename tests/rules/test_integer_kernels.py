@@ -11,6 +11,7 @@ import nnrewrite
 import numpy as np
 import onnx
 import onnx.helper as helper
+import onnx.parser
 import onnx_ir as ir
 import pytest
 from nnrewrite.backends.tflite_file import Encoded
@@ -320,6 +321,22 @@ def test_weights_that_are_turned_with_their_channels_compute_with_codes(interpre
     model.nodes[place].input[1] = "turned"
     model.nodes.insert(place, helper.make_node("Transpose", ["product_wr"], ["turned"], perm=[1, 0]))
     check(model, {"FULLY_CONNECTED"}, interpreter)
+
+
+def test_rows_of_a_table_of_codes_stay_codes_whatever_reads_them() -> None:
+    graph = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 18]> g (int64[3] i) => (int8[5, 2] y)
+        <int8[4, 4] table = {1,2,3,4, 5,6,7,8, 9,10,11,12, 13,14,15,16}, int8[4, 2] w = {1,2,3,4, 5,6,7,8},
+         float s = {0.5}, int8 z = {0}, int64[1] none = {0}, int64[1] two = {2}> {
+        rows = Gather(table, i)
+        r = DequantizeLinear(rows, s, z)
+        first = Slice(r, none, two, none)
+        all = Concat <axis = 0> (r, first)
+        weights = DequantizeLinear(w, s, z)
+        product = MatMul(all, weights)
+        y = QuantizeLinear(product, s, z)
+    }""")
+    found = nnrewrite.rewrite(graph.SerializeToString(), to="tflite").report.target_operators
+    assert "DEQUANTIZE" not in found and "QUANTIZE" not in found
 
 
 def test_activations_with_a_grid_for_each_channel_compute_with_codes(interpreter: Interpreter) -> None:
