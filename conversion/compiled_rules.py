@@ -60,7 +60,9 @@ def _prepare(
     facts = pack.catalogue.find_dialect(pack.target).facts
     settle = None if facts.reference is None else _infer_by(facts.reference).settle
     others = None if facts.others is None else functools.partial(_settle_by, facts.others)
-    return Prepared(pack, RuleSet(pack.files, pack.catalogue, version, contents, settle, others), version)
+    read = pack.catalogue.find_dialect(pack.source).facts.reference
+    source = None if read is None else functools.partial(_settle_by, read)
+    return Prepared(pack, RuleSet(pack.files, pack.catalogue, version, contents, settle, others, source), version)
 
 
 @functools.cache

@@ -90,15 +90,16 @@ def inherit(before: ir.Value, after: ir.Value) -> None:
         after.meta[KEY] = before.meta[KEY]
 
 
-def carry_grid(node: ir.Node) -> None:
-    """Let a node that moves or joins codes yield codes on the grid that these are on, where none is said of them."""
-    operand = next((value for value in node.inputs if read_quantization(value) is not None), None)
-    known = read_quantization(operand)
-    if operand is None or known is None or known.per_axis:
+def carry_grid(said: Iterable[ir.Value | None], unsaid: Iterable[ir.Value | None]) -> None:
+    """Let values of which nothing says a grid lie on that of the first other codes of their type, unless that is one by
+    channels: operands and results of what moves or joins codes."""
+    first = next((value for value in said if read_quantization(value) is not None), None)
+    known = read_quantization(first)
+    if first is None or known is None or known.per_axis:
         return
-    for result in node.outputs:
-        if result.dtype == operand.dtype and read_quantization(result) is None:
-            result.meta[KEY] = known
+    for value in unsaid:
+        if value is not None and value.dtype == first.dtype and read_quantization(value) is None:
+            value.meta[KEY] = known
 
 
 def is_dropping_grid(read: Iterable[ir.Value | None], yielded: Iterable[ir.Value], treated: str | None) -> bool:

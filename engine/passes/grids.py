@@ -230,4 +230,4 @@ def _carry(node: ir.Node, dialect: Dialect) -> None:
     """Let what moves codes yield codes on the same grid."""
     spec = dialect.find_operator(node.op_type) if node.domain == dialect.domain else None
     if spec is not None and spec.facts.quantization in (CODES, MATCHED):
-        carry_grid(node)
+        carry_grid(node.inputs, node.outputs)

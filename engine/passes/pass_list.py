@@ -114,6 +114,7 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
         (Complex(), implied),
         (QuantizeDequantize(options.plain), implied or (options.plain and not (across or rules.source.schemas))),
+        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and options.plain),  # which take what is not quantized as well
         (fold, not across or rules.source.schemas),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
         (Rules(NORMALIZE, inside), True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..base.startup import dataclass
 from ..rewrite.driver import Driver
 from ..rewrite.rules import Settle
+from ..rewrite.stages import INTEGERS
 from .base import Module, Visit
 
 
@@ -17,7 +18,9 @@ class Rules:
 
     def run(self, module: Module) -> None:
         """Run the stage on one graph; raises RewriteError where its rules run in circles."""
-        drive(module, self.name).run()
+        # rules over codes ask for extents of what others have made of the source
+        settle = module.rules.settle_source if self.name == INTEGERS else None
+        drive(module, self.name, settle).run()
 
 
 def drive(module: Module, stage: str, settle: Settle | None = None) -> Driver:

@@ -12,7 +12,7 @@ from ..base.budget import Budget, Exhausted, TooManyError, limit_attempts
 from ..base.constants import ELEMENTS, FILL
 from ..base.errors import InternalError, Reason, RewriteError, RewriteFailure, Span
 from ..base.provenance import RULE, SCOPE, SOURCE, find_source_operator, name_source, note_source_operator
-from ..base.quantization import CODES, MATCHED, QUANTIZE_BY, carry_grid, inherit, is_dropping_grid, read_quantization
+from ..base.quantization import QUANTIZE_BY, inherit, read_quantization
 from ..base.startup import dataclass, field
 from ..expressions.compile import Frame, Located, evaluate, read_truth
 from ..expressions.functions import EvaluationError, Unsupported
@@ -21,6 +21,7 @@ from . import coverage
 from .builder import Builder
 from .clauses import Refused, check_clauses, choose_template, explain_no_template, list_remarks
 from .clone import Unreachable, find_graph
+from .code_grids import carry_grids, is_changing_grid, is_losing_grid
 from .complex_numbers import is_about_complex, is_complex_node
 from .conditions import Guard
 from .edits import Edits
@@ -212,32 +213,9 @@ class Applier:
         return (
             builder.widens
             or any(has_another_shape(before, after) for before, after in pairs)
-            or (self._gridded and (builder.ungrids or self._is_dropping_grid(builder.nodes, pairs)))
-            or (self._gridded and self._is_changing_grid(builder.nodes, pairs))
+            or (self._gridded and (builder.ungrids or is_losing_grid(builder.nodes, pairs, self._rules)))
+            or (self._gridded and is_changing_grid(builder.nodes, pairs, self._rules))
         )
-
-    def _is_dropping_grid(self, made: Sequence[ir.Node], pairs: Sequence[Pair]) -> bool:
-        """Whether a node that is made yields codes of which nothing says what numbers they stand for."""
-        ends = {after for _, after in pairs}
-        return any(
-            is_dropping_grid(node.inputs, [one for one in node.outputs if one not in ends], self._find_treatment(node))
-            for node in made
-        )
-
-    def _is_changing_grid(self, made: Sequence[ir.Node], pairs: Sequence[Pair]) -> bool:
-        """Whether codes would be read by another grid than they were: as a value in whose place one on another comes,
-        or through what moves them, which runtimes ask to have one grid. A view alone may have two."""
-        grids = {after: read_quantization(before) for before, after in pairs}
-        if any(has is not None and read_quantization(after) not in (None, has) for after, has in grids.items()):
-            return True
-        for node in made:
-            spec = self._rules.target.find_operator(node.op_type, self._opset)
-            if spec is None or spec.facts.quantization != CODES or spec.role == "reshape" or not node.inputs:
-                continue
-            known = read_quantization(node.inputs[0])
-            if known is not None and any(grids.get(one) not in (None, known) for one in node.outputs):
-                return True
-        return False
 
     def _pair_values(self, span: Span, old: Any, new: Any) -> Iterator[Pair]:
         olds, news = (old, new) if isinstance(old, list) else ([old], [new])
@@ -278,24 +256,15 @@ class Applier:
                 after.meta.setdefault(ELEMENTS, before.meta[ELEMENTS])
             if FILL in before.meta and before.dtype == after.dtype and read_quantization(before) is None:
                 after.meta.setdefault(FILL, before.meta[FILL])
-        if self._rules.source is self._rules.target:  # else what is made is put on grids as it is written
-            for node in made:
-                self._carry_grid(node)
+        if (
+            rule.stage == INTEGERS or self._rules.source is self._rules.target
+        ):  # else what is made is put on grids later
+            carry_grids(made, self._rules)
         self._edits.put(root, made, pairs)
         for before, _ in pairs:
             self._name_unread(before, stem)
         self.outcome.fired[rule.called] += 1
         return made
-
-    def _carry_grid(self, node: ir.Node) -> None:
-        """Let what only moves or joins codes, and has been made between two others, yield codes on the same grid."""
-        if any(map(read_quantization, node.inputs)) and self._find_treatment(node) in (CODES, MATCHED):
-            carry_grid(node)
-
-    def _find_treatment(self, node: ir.Node) -> str | None:
-        """How the operator of a node treats quantized values."""
-        spec = self._rules.target.find_operator(node.op_type, self._opset)
-        return None if spec is None else spec.facts.quantization
 
     def _name_unread(self, value: ir.Value, base: str) -> None:
         """Name a result that nobody reads any more, of a node whose other results are read, unless it may be absent."""

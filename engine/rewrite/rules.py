@@ -87,7 +87,7 @@ class RuleSet:
     """The rules of checked files at one opset, by stage and by root operator, each compiled when it is first asked for.
 
     The first file names the dialects. `settle` says what the results of the target's nodes are, where no schema does,
-    and `settle_others` those of nodes of other domains.
+    `settle_others` those of nodes of other domains, and `settle_source` those of nodes of the source.
     What is asked for is few of many: a model has a dozen kinds of operators, and reading all rules costs more than
     converting it.
     """
@@ -100,10 +100,11 @@ class RuleSet:
         contents: Contents | None = None,
         settle: Settle | None = None,
         settle_others: Settle | None = None,
+        settle_source: Settle | None = None,
     ) -> None:
         self._files, self._catalogue, self.opset = files, catalogue, opset
         self.highest = max(file.opsets[1] for file in files)
-        self.settle, self.settle_others = settle, settle_others
+        self.settle, self.settle_others, self.settle_source = settle, settle_others, settle_source
         contents = contents or outline_rules(files, catalogue)
         leading = find_leading(files)
         self.source, self.target = catalogue.find_dialect(leading.source), catalogue.find_dialect(leading.target)

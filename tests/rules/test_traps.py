@@ -13,7 +13,7 @@ import pytest
 from nnrewrite.backends import probe
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.engine.base.errors import RewriteError
-from nnrewrite.engine.base.quantization import Quantization
+from nnrewrite.engine.base.quantization import KEY, Quantization
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.verify import Interpreter
 
@@ -27,6 +27,8 @@ F32 = "FLOAT32"
 pytestmark = pytest.mark.usefixtures("counted")
 
 VALID = [ir.AttrString("padding", "VALID"), ir.AttrInt64("stride_h", 1), ir.AttrInt64("stride_w", 1)]
+#: steps and zero points of what a convolution reads, of weights, bias and result
+GRIDS = ((0.5, 3), (0.25, 0), (0.125, 0), (14.0, -5))
 
 
 def agree(interpreter: Interpreter, source: bytes, *inputs: Any, opset: int | None = None) -> None:
@@ -232,30 +234,37 @@ def test_an_unknown_extent_is_split_into_equal_parts(interpreter: Interpreter, s
     agree(interpreter, source, np.arange(12, dtype=np.float32).reshape(2, 6), opset=opset)
 
 
+@pytest.mark.parametrize("coded", [False, True])
 def test_a_convolution_in_pieces_is_one_with_holes_of_any_number_of_images(
-    interpreter: Interpreter, catalogue: Catalogue
+    interpreter: Interpreter, catalogue: Catalogue, coded: bool
 ) -> None:
-    w = np.random.default_rng(1).random((3, 3, 3, 2), np.float32)
+    draw, kind = np.random.default_rng(1), ir.DataType.INT8 if coded else ir.DataType.FLOAT
     block, paddings = np.array([2, 2], np.int32), np.array([[2, 3], [2, 3]], np.int32)
-    operands = {"x": (F32, [None, 5, 5, 2]), "block": block, "paddings": paddings}
-    model = probe.make_operator_model(catalogue, "SPACE_TO_BATCH_ND", operands, [(F32, [None, 5, 5, 2])])
+    known = [Quantization(np.array([step], np.float32), np.array([zero])) for step, zero in GRIDS]
+    operands = {"x": ("INT8" if coded else F32, [None, 5, 5, 2], known[0]), "block": block, "paddings": paddings}
+    apart = [("INT8" if coded else F32, [None, 5, 5, 2], known[0])]
+    model = probe.make_operator_model(catalogue, "SPACE_TO_BATCH_ND", operands, apart)
     graph = model.graph
-    constants = {"w": w, "b": np.ones(3, np.float32), "crops": np.array([[0, 1], [0, 1]], np.int32)}
+    w, b = (draw.integers(-99, 99, shape).astype(kind.numpy()) for shape in ((3, 3, 3, 2), 3))
+    # products of bytes that no processor saturates, and sums that are large beside what is rounded twice
+    constants = {"w": w, "b": b.astype(np.int32) if coded else b, "crops": np.array([[0, 1], [0, 1]], np.int32)}
     for name, array in constants.items():
         held = ir.tensor(array, name=name)
-        graph.register_initializer(
-            ir.Value(name=name, const_value=held, type=ir.TensorType(held.dtype), shape=held.shape)
-        )
+        value = ir.Value(name=name, const_value=held, type=ir.TensorType(held.dtype), shape=held.shape)
+        value.meta[KEY] = {"w": known[1], "b": known[2]}.get(name)
+        graph.register_initializer(value)
     given = {name: graph.initializers[name] for name in (*constants, "block")}
     conv = ir.Node("tflite", "CONV_2D", [graph.outputs[0], given["w"], given["b"]], name="conv", attributes=VALID)
     whole = ir.Node("tflite", "BATCH_TO_SPACE_ND", [conv.outputs[0], given["block"], given["crops"]], name="whole")
     for node in (conv, whole):
-        node.outputs[0].type, node.outputs[0].shape = ir.TensorType(ir.DataType.FLOAT), None
+        node.outputs[0].type, node.outputs[0].shape = ir.TensorType(kind), None
+        node.outputs[0].meta[KEY] = known[3]
         graph.append(node)
     graph.outputs[:] = [whole.outputs[0]]
     source = write(model, catalogue)
-    assert {node.op_type for node in nnrewrite.convert(source).graph.node} == {"Transpose", "Conv"}
-    agree(interpreter, source, np.random.default_rng(0).random((3, 5, 5, 2), np.float32))
+    pairs = {"DequantizeLinear", "QuantizeLinear"} if coded else set()
+    assert {node.op_type for node in nnrewrite.convert(source).graph.node} == {"Transpose", "Conv"} | pairs
+    agree(interpreter, source, draw.integers(-20, 20, (3, 5, 5, 2)).astype(kind.numpy()))
 
 
 def test_images_of_any_number_have_the_height_and_width_that_they_are_resized_to(
