@@ -60,12 +60,14 @@ class Scope:
         return name
 
     def _read_names(self) -> None:
-        """Read the names in use off the graph, once."""
+        """Read the names in use off the graph and those inside it, which see its values, once."""
         if not self._taken:
-            self._taken = {None, *(value.name for value in (*self.graph.inputs, *self.graph.initializers.values()))}
-            self._taken.update(output.name for node in self.graph for output in node.outputs)
-            self._taken.update(node.name for node in self.graph)
-            self._nodes.update(n.name for n in self.graph if not n.outputs or n.name != n.outputs[0].name)
+            self._taken.add(None)
+            for graph in (self.graph, *self.graph.subgraphs()):
+                self._taken.update(value.name for value in (*graph.inputs, *graph.initializers.values()))
+                self._taken.update(output.name for node in graph for output in node.outputs)
+                self._taken.update(node.name for node in graph)
+                self._nodes.update(n.name for n in graph if not n.outputs or n.name != n.outputs[0].name)
 
     def name_node(self, node: ir.Node, base: str) -> None:
         """Name the results of a node that have no name yet, and the node like its first."""

@@ -25,7 +25,6 @@ def choose_graph(node: ir.Node, spec: OperatorSpec) -> ir.Graph | None:
 
 def inline(node: ir.Node, graph: ir.Graph, module: Module) -> list[ir.Node]:
     """Put the nodes of a graph of a node in its place; these nodes."""
-    module.names.reserve(_list_names(module))
     constants = [value for value in graph.initializers.values() if value.const_value is not None]
     graph.initializers.clear()
     for value in constants:
@@ -75,11 +74,3 @@ def merge_results(node: ir.Node, spec: OperatorSpec) -> None:
 def _is_own(value: ir.Value, graph: ir.Graph) -> bool:
     producer = value.producer()
     return producer is not None and producer.graph is graph and not value.is_graph_output()
-
-
-def _list_names(module: Module) -> set[str | None]:
-    names: set[str | None] = set()
-    for graph in (module.names.graph, *module.names.graph.subgraphs()):
-        names.update(value.name for value in (*graph.inputs, *graph.initializers.values()))
-        names.update(output.name for node in graph for output in node.outputs)
-    return names

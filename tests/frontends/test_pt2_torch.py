@@ -497,6 +497,8 @@ OF_FREE_EXTENTS = {
     "inverted": (lambda x: (torch.linalg.inv_ex(x)[0], torch.fft.fftshift(x, dim=1)), (2, 3, 3), (0,)),
     "chunks": (lambda x: tuple(x.chunk(3, 1)), (2, 7, 3), (0, 1)),
     "gates": (lambda x: torch.nn.functional.glu(x, 1), (2, 6, 3), (0, 1)),
+    "attention": (lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x), (2, 3, 4), (0, 2)),
+    "place": (lambda x: torch.nn.functional.one_hot(x.argmax() % 4, 4), (2, 3), (0,)),
     "unpooled": (
         lambda x: torch.nn.functional.max_unpool2d(
             *torch.nn.functional.max_pool2d(x, 2, return_indices=True), 2, output_size=x.shape[2:]

@@ -13,7 +13,7 @@ import pytest
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.frontends import tflite_reader
 from nnrewrite.fuzz.runtimes import read_bytes
-from nnrewrite.verify import Interpreter
+from nnrewrite.verify import Interpreter, compare_models
 from nnrewrite.verify.interpreter import Kernels
 from nnrewrite.verify.runtime import Runtime
 
@@ -177,3 +177,16 @@ def test_regions_of_which_there_may_be_none(mode: str, count: int, interpreter: 
         ((found, *_),) = interpreter.run(made, [feeds], kernels)
         assert found.shape == expected.shape == (count, 3, 2, 3)
         np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", ["2, 7", "a, 7", "2, a", "a, b"])
+def test_a_slice_of_no_elements_beside_free_extents(rows: str) -> None:
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 18]>
+        main (float[{rows}, c] x) => (float[p, q, r] none, float[s, t, u] one)
+        <int64[1] at = {{0}}, int64[1] axis = {{1}}, int64[1] end = {{1}}> {{
+          none = Slice(x, at, at, axis)
+          one = Slice(none, at, end, at)
+        }}
+    """).SerializeToString()
+    assert compare_models(model, read_bytes(nnrewrite.rewrite(model, to="tflite").encoded)).passed

@@ -442,3 +442,21 @@ def test_an_order_of_other_axes_than_an_operand_has_is_not_computed() -> None:
     text = """<ir_version: 8, opset_import: ["": 17]> main () => (float[n] y)
         <float[2, 3] w = {1, 2, 3, 4, 5, 6}> { y = Transpose<perm = [0]>(w) }"""
     assert len(optimize(text).graph.node) == 1
+
+
+def test_a_constant_that_a_graph_yields_and_reads_has_a_name_of_its_own() -> None:
+    check_equal(
+        """
+        <ir_version: 8, opset_import: ["": 18]>
+        main (float[2, 3, 1] x, float[3, 1] s) => (float[3, 1] last, float[2, 3, 1] rows) {
+          last, rows = Scan <num_scan_inputs = 1, body = step (float[3, 1] p, float[3, 1] q) =>
+              (float[3, 1] c, float[3, 1] d) {
+            e = Add(p, q)
+            ones = Softmax(e)
+            c = Tanh(ones)
+            d = Mul(q, c)
+          }> (s, x)
+        }
+        """,
+        {"x": np.arange(6, dtype=np.float32).reshape(2, 3, 1), "s": np.ones((3, 1), np.float32)},
+    )
