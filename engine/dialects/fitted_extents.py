@@ -45,7 +45,7 @@ def fit_extents(node: ir.Node, opset: int, inferred: Sequence[Inferred]) -> list
         return list(inferred)
     attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.values()])
     operands = describe_operands(node)
-    fitted = _fit(node.domain, node.op_type, find_version(node, opset), attributes, operands, len(node.outputs))
+    fitted = _find_shapes(node.domain, node.op_type, find_version(node, opset), attributes, operands, len(node.outputs))
     return [_fill(one, shape) for one, shape in zip(inferred, fitted, strict=True)] if fitted else list(inferred)
 
 
@@ -57,7 +57,7 @@ def _fill(one: Inferred, fitted: Extents | None) -> Inferred:
 
 
 @functools.lru_cache(maxsize=4096)
-def _fit(
+def _find_shapes(
     domain: str,
     operator: str,
     version: int,
