@@ -30,7 +30,7 @@ _BASE, _APART = 1009, 37
 #: sizes that tell products and sums from quotients, which are even on short ways, and from the lesser of two
 _SMALL, _LARGE = (1, 2, 3, 4, 5), (1 << 20, (1 << 20) + 1)
 
-Sizes = Mapping[str, int]
+Sizes = dict[str, int]
 
 
 def fit_extents(node: ir.Node, opset: int, inferred: Sequence[Inferred]) -> list[Inferred]:
