@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from ..base.constants import find_known_elements
 from . import symbols
+from .fitted_extents import fit_extents
 from .inference import UNCOUNTED, Extents, Inferred, read_extents
 from .operators import OperatorSpec, get_option
 from .symbols import Symbol
@@ -19,8 +20,8 @@ from .symbols import Symbol
 _END = 10**9
 
 
-def complete(node: ir.Node, spec: OperatorSpec, inferred: list[Inferred]) -> list[Inferred]:
-    """What was inferred of results, with extents that were open."""
+def complete(node: ir.Node, spec: OperatorSpec, opset: int, inferred: list[Inferred]) -> list[Inferred]:
+    """What was inferred of results at an opset, with extents that were open."""
     facts = spec.facts
     fillers: list[Callable[[ir.Node, OperatorSpec, Extents], Extents]] = []
     if facts.regroups:
@@ -41,10 +42,16 @@ def complete(node: ir.Node, spec: OperatorSpec, inferred: list[Inferred]) -> lis
     for fill in fillers:
         if found[0].shape is not None and None in found[0].shape:
             found[0] = Inferred(found[0].dtype, fill(node, spec, found[0].shape))
-    if any(one.shape is not None and None in one.shape for one in found) and (key := _make_key(node, spec)) is not None:
+    if any(map(_is_open, found)):
+        found = fit_extents(node, opset, found)
+    if any(map(_is_open, found)) and (key := _make_key(node, spec)) is not None:
         # Equal nodes over equal extents have results of equal extents.
         found = [_name_extents(one, node.outputs[place], f"{key}.{place}") for place, one in enumerate(found)]
     return found
+
+
+def _is_open(result: Inferred) -> bool:
+    return result.shape is not None and None in result.shape
 
 
 def _name_extents(result: Inferred, output: ir.Value, key: str) -> Inferred:

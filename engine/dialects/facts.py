@@ -202,6 +202,15 @@ class OperatorFacts:
         "Options that must have these values, or it is one that ends a layout",
         Mapping[Member, Any],
     ] = field(default_factory=dict)
+    fixed: Annotated[
+        tuple[int, ...],
+        "Axes of the first operand and of the result that have their place, where the others may stand in any order",
+    ] = ()
+    pointwise: Annotated[
+        Mapping[str, tuple[int, ...]],
+        "Operands that must have one element along these of their axes for that",
+        Mapping[Member, tuple[int, ...]],
+    ] = field(default_factory=dict)
     removes: Annotated[
         str | None,
         "What lists the axes that the result lacks, unless the option `keeps` is set",

@@ -26,7 +26,7 @@ SHAPE_DATA = 1024
 Extents = tuple[int | str | None, ...]
 
 #: what inference is told of an operand: element type, shape, and the elements and their type where they are few
-_Operand = tuple[int | None, Extents | None, bytes, "np.dtype[Any] | None"]
+Operand = tuple[int | None, Extents | None, bytes, "np.dtype[Any] | None"]
 
 #: what inference lets through of what goes wrong in it
 _RAISED = (RuntimeError, ValueError, IndexError, MemoryError)
@@ -61,14 +61,14 @@ def infer(node: ir.Node, opset: int, elements: bool = True) -> list[Inferred]:
     """
     attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.data.values()])
     remember = not any(kind in UNCOUNTED for _, kind, _ in attributes)
-    derive = _infer if remember else _infer.__wrapped__
+    derive = _infer if remember else infer_described
     version = find_version(node, opset)
     told = _COUNTS if elements else ()
     brief = tuple([None if value is None else _describe_operand(value, told) for value in node.inputs])
     found = derive(node.domain, node.op_type, version, attributes, brief, len(node.outputs))
     if elements and any(one.shape is None or None in one.shape for one in found):
         # a few operators leave open what other numbers tell
-        whole = tuple([None if value is None else _describe_operand(value, _NUMBERS) for value in node.inputs])
+        whole = describe_operands(node)
         if brief != whole:
             found = derive(node.domain, node.op_type, version, attributes, whole, len(node.outputs))
     return list(found)
@@ -99,7 +99,7 @@ def _infer(
     operator: str,
     version: int,
     attributes: tuple[tuple[str, ir.AttributeType, Any], ...],
-    operands: tuple[_Operand | None, ...],
+    operands: tuple[Operand | None, ...],
     results: int,
 ) -> tuple[Inferred, ...]:
     # Networks repeat themselves, so equal nodes over equal shapes are inferred once.
@@ -128,6 +128,15 @@ def _infer(
     return tuple([_read_type(outputs.get(name)) for name in proto.output])
 
 
+#: the same without keeping what was found, for questions that are asked once
+infer_described = _infer.__wrapped__
+
+
+def describe_operands(node: ir.Node) -> tuple[Operand | None, ...]:
+    """What inference is told of the operands of a node, with the elements of all numbers."""
+    return tuple([None if value is None else _describe_operand(value, _NUMBERS) for value in node.inputs])
+
+
 def add_attributes(proto: onnx.NodeProto, attributes: Iterable[ir.Attr]) -> None:
     """Give a node of a model its attributes."""
     for attribute in attributes:
@@ -149,7 +158,7 @@ def _read_type(proto: onnx.TypeProto | None) -> Inferred:
     return Inferred(dtype, found)
 
 
-def _describe_operand(value: ir.Value, told: Container[ir.DataType]) -> _Operand:
+def _describe_operand(value: ir.Value, told: Container[ir.DataType]) -> Operand:
     """What inference is told of an operand, its elements only where they are of some types."""
     dtype, shape, tensor = value.dtype, read_extents(value), value.const_value
     kind = None if dtype is None else int(dtype)
@@ -175,7 +184,7 @@ def make_type(dtype: int | None, extents: Extents | None) -> onnx.TypeProto:
     return proto
 
 
-def _make_data(operand: _Operand) -> onnx.TensorProto:
+def _make_data(operand: Operand) -> onnx.TensorProto:
     _, shape, elements, dtype = operand
     array = np.frombuffer(elements, dtype).reshape([extent for extent in shape or () if isinstance(extent, int)])
     return onnx.numpy_helper.from_array(array)

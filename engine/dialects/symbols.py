@@ -76,6 +76,12 @@ def find_sign(a: Symbol) -> int | None:
     return signs.pop() if len(signs) == 1 and sure else None
 
 
+def may_be_zero(a: Symbol) -> bool:
+    """Whether names in it were made up for what a run counts, such as elements that are not zero; those that a source
+    gives its extents have no point in them, or stand for at least one either way."""
+    return isinstance(a, str) and (UNNAMED in a or "." in a)
+
+
 def compare(a: Symbol, b: Symbol) -> int | None:
     """The sign of the difference; None where it is open."""
     found = subtract(a, b)

@@ -234,7 +234,7 @@ def _infer(node: ir.Node, spec: OperatorSpec, module: Module) -> list[Inferred] 
             found[place] = Inferred(one.dtype or found[place].dtype, merge(found[place].shape, one.shape))
         except InferenceError:
             continue
-    return complete(node, spec, found)
+    return complete(node, spec, module.opset, found)
 
 
 def _is_run_as_given(node: ir.Node, module: Module) -> bool:

@@ -308,7 +308,7 @@ class Samples:
             # The axes of the first operand are counted: rows that samples choose from a table have no samples.
             self._check_batch_axis(node, spec, first, found)
         try:
-            inferred = complete(node, spec, infer(node, self._opset))
+            inferred = complete(node, spec, self._opset, infer(node, self._opset))
         except InferenceError as error:
             raise BatchError(node, f"{error}") from error
         carried = False

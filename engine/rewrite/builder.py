@@ -324,7 +324,7 @@ class Builder:
             require_within(node, spec.facts.within)
             inferred = infer(node, self._opset)
             if spec.facts.scaled_by:
-                inferred = complete(node, spec, inferred)
+                inferred = complete(node, spec, self._opset, inferred)
         except InferenceError as error:
             raise MalformedError(span or Span("", 0, 0, 0, 0), f"{spec.name}: {error}") from error
         folded = fold(node, spec, self._opset, inferred)

@@ -967,6 +967,28 @@ def test_keys_are_turned_by_the_kernel_and_not_apart_from_queries(interpreter: I
     assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators["TRANSPOSE"] == 1
 
 
+@pytest.mark.parametrize(("kernel", "turned"), [(1, 0), (3, 2)])
+def test_a_kernel_of_one_element_takes_rows_and_columns_in_either_order(
+    kernel: int, turned: int, interpreter: Interpreter
+) -> None:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["a"], perm=[0, 2, 1]),
+        helper.make_node("Reshape", ["a", "parts"], ["b"]),
+        helper.make_node("Transpose", ["b"], ["c"], perm=[0, 2, 1, 3]),
+        helper.make_node("Softmax", ["c"], ["d"], axis=1),
+        helper.make_node("Conv", ["d", "w"], ["e"], pads=[kernel // 2] * 4),
+        helper.make_node("Reshape", ["e", "boxes"], ["f"]),
+        helper.make_node("Transpose", ["f"], ["y"], perm=[0, 2, 1]),
+    ]
+    parts, boxes = np.array([1, 4, 16, 5]), np.array([1, 4, 5])
+    x = draw(1, 5, 64)
+    model = make(nodes, {"x": x}, ["y"], {"w": draw(1, 16, kernel, kernel), "parts": parts, "boxes": boxes})
+    agree(model, {"x": x}, interpreter)
+    assert (
+        nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.target_operators.get("TRANSPOSE", 0) == turned
+    )
+
+
 def test_an_input_that_begins_with_what_the_call_before_yielded_is_a_variable(interpreter: Interpreter) -> None:
     state = np.array([1, 2, 3], np.float32)
     given = [helper.make_tensor_value_info(name, FLOAT, [3]) for name in ("x", "sum")]

@@ -57,13 +57,15 @@ class Group:
 class Blocks:
     """The blocks of one node: its operands that take part, by position, and its results.
 
-    With `broadcasts`, operands of lower rank are aligned with the last axes of the result.
+    With `broadcasts`, operands of lower rank are aligned with the last axes of the result. Blocks that are `fixed` stay
+    where they are.
     """
 
     operands: Mapping[int, Side]
     results: tuple[Side, ...]
     broadcasts: bool = False
     groups: tuple[Group, ...] = ()
+    fixed: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
@@ -71,7 +73,10 @@ class Blocks:
         return len(self.results[0])
 
     def can_arrange(self, arrangement: Sequence[int]) -> bool:
-        """Whether the members of each group stand side by side, but for axes that the merged value has not got."""
+        """Whether the members of each group stand side by side, but for axes that the merged value has not got, and no
+        block that is fixed moves."""
+        if any(arrangement[block] != block for block in self.fixed):
+            return False
         for group in self.groups:
             merged = self.results[0] if group.given else next(iter(self.operands.values()))
             there = [block for block in arrangement if block in group.members or merged[block]]
@@ -121,10 +126,12 @@ def find_arrangement(side: Side, order: Order) -> Arrangement | None:
 def find_blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
     """The blocks of a node's axes; None for a node that nothing may be moved through."""
     category = spec.facts.layout if spec is not None else None
-    if spec is None or category not in (TRANSPARENT, ATTRIBUTE):
+    if spec is None or not (category in (TRANSPARENT, ATTRIBUTE) or spec.facts.fixed):
         return None
     try:
         _check_category(node, spec)
+        if spec.facts.fixed:
+            return _hold_axes(node, spec)
         if category == TRANSPARENT:
             operands = tuple(None if value is None else require_extents(value) for value in node.inputs)
             return _align_broadcast(operands, tuple(len(require_extents(output)) for output in node.outputs))
@@ -288,6 +295,18 @@ def _group_by_attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
     if any(len(require_extents(output)) != len(shape) for output in node.outputs):
         raise Opaque
     return Blocks(dict.fromkeys(positions, side), (side,) * len(node.outputs))
+
+
+def _hold_axes(node: ir.Node, spec: OperatorSpec) -> Blocks:
+    """All axes apart, of which some have their place."""
+    ranks = [len(require_extents(value)) for value in (node.inputs[0], *node.outputs)]
+    narrow = [
+        (require_extents(node.inputs[find_place(spec, name)]), axes) for name, axes in spec.facts.pointwise.items()
+    ]
+    if len({*ranks}) > 1 or any(shape[axis] != 1 for shape, axes in narrow for axis in axes):
+        raise Opaque
+    side = _list_axes(ranks[0])
+    return Blocks({0: side}, (side,) * len(node.outputs), fixed=tuple([axis % ranks[0] for axis in spec.facts.fixed]))
 
 
 def _find_data_operands(node: ir.Node, spec: OperatorSpec) -> list[int]:
