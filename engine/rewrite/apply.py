@@ -256,9 +256,8 @@ class Applier:
                 after.meta.setdefault(ELEMENTS, before.meta[ELEMENTS])
             if FILL in before.meta and before.dtype == after.dtype and read_quantization(before) is None:
                 after.meta.setdefault(FILL, before.meta[FILL])
-        if (
-            rule.stage == INTEGERS or self._rules.source is self._rules.target
-        ):  # else what is made is put on grids later
+        # what other rules make of another dialect is put on grids later
+        if rule.stage == INTEGERS or self._rules.source is self._rules.target:
             carry_grids(made, self._rules)
         self._edits.put(root, made, pairs)
         for before, _ in pairs:
