@@ -32,7 +32,7 @@ VARIANTS = {
 def measure(code: str, model: Path) -> float:
     """Run code with a command line that converts a model; seconds of processor time."""
     before = os.times()
-    subprocess.run([sys.executable, "-c", code, str(model)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-c", code, str(model)], check=True, stdout=subprocess.DEVNULL, cwd=model.parent)
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
 
