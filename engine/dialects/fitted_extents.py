@@ -5,19 +5,19 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import onnx_ir as ir
 
 from . import symbols
 from .inference import (
+    NUMBER_TYPES,
     UNCOUNTED,
     Extents,
     InferenceError,
     Inferred,
     Operand,
-    describe_operands,
-    find_version,
+    Question,
+    describe_node,
     infer_described,
     read_extents,
 )
@@ -43,13 +43,15 @@ def fit_extents(node: ir.Node, opset: int, inferred: Sequence[Inferred]) -> list
     free = any(isinstance(extent, str) for shape in given for extent in shape)
     if not free or any(attribute.type in UNCOUNTED for attribute in node.attributes.values()):
         return list(inferred)
-    attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.values()])
-    operands = describe_operands(node)
-    fitted = _find_shapes(node.domain, node.op_type, find_version(node, opset), attributes, operands, len(node.outputs))
-    return [_fill(one, shape) for one, shape in zip(inferred, fitted, strict=True)] if fitted else list(inferred)
+    fitted = _find_shapes(describe_node(node, opset, NUMBER_TYPES))
+    return (
+        [_fill_open_extents(one, shape) for one, shape in zip(inferred, fitted, strict=True)]
+        if fitted
+        else list(inferred)
+    )
 
 
-def _fill(one: Inferred, fitted: Extents | None) -> Inferred:
+def _fill_open_extents(one: Inferred, fitted: Extents | None) -> Inferred:
     if one.shape is None or fitted is None or len(one.shape) != len(fitted):
         return one
     filled = [fit if extent is None else extent for extent, fit in zip(one.shape, fitted, strict=True)]
@@ -57,37 +59,30 @@ def _fill(one: Inferred, fitted: Extents | None) -> Inferred:
 
 
 @functools.lru_cache(maxsize=4096)
-def _find_shapes(
-    domain: str,
-    operator: str,
-    version: int,
-    attributes: tuple[tuple[str, ir.AttributeType, Any], ...],
-    operands: tuple[Operand | None, ...],
-    results: int,
-) -> tuple[Extents | None, ...]:
+def _find_shapes(question: Question) -> tuple[Extents | None, ...]:
     """The shapes of results as far as they can be told; nothing where the sizes asked of do not fit each other."""
-    names = sorted({e for one in operands if one is not None for e in one[1] or () if isinstance(e, str)})
+    names = sorted({e for one in question.operands if one is not None for e in one[1] or () if isinstance(e, str)})
     if len(names) > _MOST:
         return ()
 
     def ask(**others: int) -> list[Extents | None]:
         sizes = base | others
-        replaced = tuple([None if one is None else _replace_names(one, sizes) for one in operands])
-        return [one.shape for one in infer_described(domain, operator, version, attributes, replaced, results)]
+        replaced = tuple([None if one is None else _replace_names(one, sizes) for one in question.operands])
+        return [one.shape for one in infer_described(question._replace(operands=replaced))]
 
     base = {name: _BASE + _APART * place for place, name in enumerate(names)}
     try:
         first = ask()
-        steps = {names_: ask(**{name: base[name] + 1 for name in names_}) for names_ in _list_steps(names)}
-        asked = [(base | sizes, ask(**sizes)) for sizes in _list_far(names)]
+        steps = {names_: ask(**{name: base[name] + 1 for name in names_}) for names_ in _list_stepped_names(names)}
+        asked = [(base | sizes, ask(**sizes)) for sizes in _list_far_sizes(names)]
     except InferenceError:
         return ()
-    for sizes in _list_near(names):
+    for sizes in _list_near_sizes(names):
         try:
             asked.append((base | sizes, ask(**sizes)))
         except InferenceError:
             continue  # none of a run
-    return tuple([_fit_shape(place, base, first, steps, asked) for place in range(results)])
+    return tuple([_fit_shape(place, base, first, steps, asked) for place in range(question.results)])
 
 
 def _replace_names(operand: Operand, sizes: Sizes) -> Operand:
@@ -95,17 +90,17 @@ def _replace_names(operand: Operand, sizes: Sizes) -> Operand:
     return kind, shape and tuple([sizes.get(e) if isinstance(e, str) else e for e in shape]), elements, dtype
 
 
-def _list_steps(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _list_stepped_names(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     for count in range(1, _FACTORS + 1):
         yield from itertools.combinations(names, count)
 
 
-def _list_far(names: Sequence[str]) -> Iterator[Sizes]:
+def _list_far_sizes(names: Sequence[str]) -> Iterator[Sizes]:
     for name, size in itertools.product(names, _LARGE):
         yield {name: size}
 
 
-def _list_near(names: Sequence[str]) -> Iterator[Sizes]:
+def _list_near_sizes(names: Sequence[str]) -> Iterator[Sizes]:
     for name in names:
         for size in (0, *_SMALL) if symbols.may_be_zero(name) else _SMALL:
             yield {name: size}
@@ -135,10 +130,10 @@ def _fit_shape(
         start, moved, seen = told[0], dict(zip(steps, told[1:], strict=False)), told[1 + len(steps) :]
         factors = _find_factors(start, moved)
         fits = all(
-            _compute(factors, start, {name: sizes[name] - base[name] for name in base}) == number
+            _evaluate(factors, start, {name: sizes[name] - base[name] for name in base}) == number
             for (sizes, _), number in zip(asked, seen, strict=True)
         )
-        fitted.append(_spell(factors, start, base) if fits else None)
+        fitted.append(_write_symbol(factors, start, base) if fits else None)
     return tuple(fitted)
 
 
@@ -150,7 +145,7 @@ def _find_factors(start: int, moved: Mapping[tuple[str, ...], int]) -> dict[tupl
     return {names: factor for names, factor in factors.items() if factor}
 
 
-def _compute(factors: Mapping[tuple[str, ...], int], start: int, grown: Sizes) -> int:
+def _evaluate(factors: Mapping[tuple[str, ...], int], start: int, grown: Sizes) -> int:
     total = start
     for names, factor in factors.items():
         for name in names:
@@ -159,7 +154,7 @@ def _compute(factors: Mapping[tuple[str, ...], int], start: int, grown: Sizes) -
     return total
 
 
-def _spell(factors: Mapping[tuple[str, ...], int], start: int, base: Sizes) -> Symbol | None:
+def _write_symbol(factors: Mapping[tuple[str, ...], int], start: int, base: Sizes) -> Symbol | None:
     total: Symbol | None = start
     for names, factor in factors.items():
         term: Symbol | None = factor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -32,7 +32,7 @@ Operand = tuple[int | None, Extents | None, bytes, "np.dtype[Any] | None"]
 _RAISED = (RuntimeError, ValueError, IndexError, MemoryError)
 #: types of shapes, axes and counts, and those of all numbers: bytes and real numbers seldom say anything of shapes
 _COUNTS = {ir.DataType.INT32, ir.DataType.INT64}
-_NUMBERS = set(ir.DataType) - {ir.DataType.STRING, ir.DataType.UNDEFINED}
+NUMBER_TYPES = set(ir.DataType) - {ir.DataType.STRING, ir.DataType.UNDEFINED}
 #: attributes that are not told apart by their value
 UNCOUNTED = {
     ir.AttributeType[f"{kind}{several}"]
@@ -49,6 +49,17 @@ class Inferred:
     shape: Extents | None
 
 
+class Question(NamedTuple):
+    """What inference is told of a node: equal questions have equal answers."""
+
+    domain: str
+    operator: str
+    version: int
+    attributes: tuple[tuple[str, ir.AttributeType, Any], ...]
+    operands: tuple[Operand | None, ...]
+    results: int
+
+
 class InferenceError(Exception):
     """A node that its operator's schema does not admit, in the words of onnx.shape_inference."""
 
@@ -59,18 +70,14 @@ def infer(node: ir.Node, opset: int, elements: bool = True) -> list[Inferred]:
 
     Raises InferenceError where the node is ill-formed. Source: onnx.shape_inference.infer_node_outputs.
     """
-    attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.data.values()])
-    remember = not any(kind in UNCOUNTED for _, kind, _ in attributes)
-    derive = _infer if remember else infer_described
-    version = find_version(node, opset)
-    told = _COUNTS if elements else ()
-    brief = tuple([None if value is None else _describe_operand(value, told) for value in node.inputs])
-    found = derive(node.domain, node.op_type, version, attributes, brief, len(node.outputs))
+    question = describe_node(node, opset, _COUNTS if elements else ())
+    derive = infer_described if any(kind in UNCOUNTED for _, kind, _ in question.attributes) else _infer
+    found = derive(question)
     if elements and any(one.shape is None or None in one.shape for one in found):
         # a few operators leave open what other numbers tell
-        whole = describe_operands(node)
-        if brief != whole:
-            found = derive(node.domain, node.op_type, version, attributes, whole, len(node.outputs))
+        whole = describe_operands(node, NUMBER_TYPES)
+        if question.operands != whole:
+            found = derive(question._replace(operands=whole))
     return list(found)
 
 
@@ -94,15 +101,9 @@ def require_within(node: ir.Node, ranges: Mapping[str, Sequence[int]]) -> None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _infer(
-    domain: str,
-    operator: str,
-    version: int,
-    attributes: tuple[tuple[str, ir.AttributeType, Any], ...],
-    operands: tuple[Operand | None, ...],
-    results: int,
-) -> tuple[Inferred, ...]:
+def _infer(question: Question) -> tuple[Inferred, ...]:
     # Networks repeat themselves, so equal nodes over equal shapes are inferred once.
+    domain, operator, version, attributes, operands, results = question
     found = find_schema_to_infer(operator, version, domain) if version else None
     if found is None or any(one is not None and one[0] is None for one in operands):
         return (Inferred(None, None),) * results  # nothing is known of an operand, so nothing of the node
@@ -132,9 +133,16 @@ def _infer(
 infer_described = _infer.__wrapped__
 
 
-def describe_operands(node: ir.Node) -> tuple[Operand | None, ...]:
-    """What inference is told of the operands of a node, with the elements of all numbers."""
-    return tuple([None if value is None else _describe_operand(value, _NUMBERS) for value in node.inputs])
+def describe_node(node: ir.Node, opset: int, told: Container[ir.DataType]) -> Question:
+    """What inference at an opset is told of a node, with the elements of operands of the types `told`."""
+    attributes = tuple([(a.name, a.type, a.value) for a in node.attributes.data.values()])
+    operands = describe_operands(node, told)
+    return Question(node.domain, node.op_type, find_version(node, opset), attributes, operands, len(node.outputs))
+
+
+def describe_operands(node: ir.Node, told: Container[ir.DataType]) -> tuple[Operand | None, ...]:
+    """What inference is told of the operands of a node, with the elements of those of the types `told`."""
+    return tuple([None if value is None else _describe_operand(value, told) for value in node.inputs])
 
 
 def add_attributes(proto: onnx.NodeProto, attributes: Iterable[ir.Attr]) -> None:

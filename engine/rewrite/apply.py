@@ -21,7 +21,7 @@ from . import coverage
 from .builder import Builder
 from .clauses import Refused, check_clauses, choose_template, explain_no_template, list_remarks
 from .clone import Unreachable, find_graph
-from .code_grids import carry_grids, is_changing_grid, is_losing_grid
+from .code_grids import carry_grids, has_lost_grid, is_changing_grid
 from .complex_numbers import is_about_complex, is_complex_node
 from .conditions import Guard
 from .edits import Edits
@@ -213,7 +213,7 @@ class Applier:
         return (
             builder.widens
             or any(has_another_shape(before, after) for before, after in pairs)
-            or (self._gridded and (builder.ungrids or is_losing_grid(builder.nodes, pairs, self._rules)))
+            or (self._gridded and (builder.ungrids or has_lost_grid(builder.nodes, pairs, self._rules)))
             or (self._gridded and is_changing_grid(builder.nodes, pairs, self._rules))
         )
 

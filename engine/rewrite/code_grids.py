@@ -27,7 +27,7 @@ def carry_grids(made: Sequence[ir.Node], rules: RuleSet) -> None:
             carry_grid(node.outputs, node.inputs)
 
 
-def is_losing_grid(made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]], rules: RuleSet) -> bool:
+def has_lost_grid(made: Sequence[ir.Node], pairs: Sequence[tuple[ir.Value, ir.Value]], rules: RuleSet) -> bool:
     """Whether a node that is made yields codes of which nothing says what numbers they stand for; `pairs` are values
     and what takes their place."""
     ends = {after for _, after in pairs}

@@ -131,7 +131,7 @@ def find_blocks(node: ir.Node, spec: OperatorSpec | None) -> Blocks | None:
     try:
         _check_category(node, spec)
         if spec.facts.fixed:
-            return _hold_axes(node, spec)
+            return _fix_axes(node, spec)
         if category == TRANSPARENT:
             operands = tuple(None if value is None else require_extents(value) for value in node.inputs)
             return _align_broadcast(operands, tuple(len(require_extents(output)) for output in node.outputs))
@@ -297,7 +297,7 @@ def _group_by_attribute(node: ir.Node, spec: OperatorSpec) -> Blocks:
     return Blocks(dict.fromkeys(positions, side), (side,) * len(node.outputs))
 
 
-def _hold_axes(node: ir.Node, spec: OperatorSpec) -> Blocks:
+def _fix_axes(node: ir.Node, spec: OperatorSpec) -> Blocks:
     """All axes apart, of which some have their place."""
     ranks = [len(require_extents(value)) for value in (node.inputs[0], *node.outputs)]
     narrow = [
