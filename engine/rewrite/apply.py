@@ -21,7 +21,7 @@ from . import coverage
 from .builder import Builder
 from .clauses import Refused, check_clauses, choose_template, explain_no_template, list_remarks
 from .clone import Unreachable, find_graph
-from .code_grids import carry_grids, has_lost_grid, is_changing_grid
+from .code_grids import carry_grids_over, has_lost_grid, is_changing_grid
 from .complex_numbers import is_about_complex, is_complex_node
 from .conditions import Guard
 from .edits import Edits
@@ -258,7 +258,7 @@ class Applier:
                 after.meta.setdefault(FILL, before.meta[FILL])
         # what other rules make of another dialect is put on grids later
         if rule.stage == INTEGERS or self._rules.source is self._rules.target:
-            carry_grids(made, self._rules)
+            carry_grids_over(made, self._rules)
         self._edits.put(root, made, pairs)
         for before, _ in pairs:
             self._name_unread(before, stem)

@@ -16,7 +16,7 @@ _SAME = "same"
 _UNKNOWN = OperatorFacts()
 
 
-def carry_grids(made: Sequence[ir.Node], rules: RuleSet) -> None:
+def carry_grids_over(made: Sequence[ir.Node], rules: RuleSet) -> None:
     """Let nodes that are made and move codes, join them or leave them on their grid take and yield codes on one."""
     known = [(node, _find_facts(node, rules)) for node in made]
     for node, facts in known:
