@@ -129,7 +129,8 @@ def command(
     """Rewrite neural networks by rules: convert each MODEL, as ONNX where -o or --to name no other format.
 
     MODEL is a .tflite, .onnx or .pt2 file, a .task bundle (each model inside is converted) or a folder (every model
-    below it that is not of the format to write). The output is named like the model, with the ending of its format.
+    below it that is not of the format to write, or all where there is no other). The output is named like the model,
+    with the ending of its format.
 
     Exit status: 0 all done; 1 a model was not converted, or --verify found a difference; 2 the call or a rule file is
     wrong.

@@ -13,6 +13,7 @@ from ..backends.replaced_files import find_replaced
 from ..engine.base.atomic_write import read_mode
 from ..engine.base.errors import CallError, RewriteError
 from ..engine.base.startup import dataclass, replace
+from ..frontends.file_kinds import explain_folder
 from ..frontends.readers import SUFFIXES
 
 if TYPE_CHECKING:
@@ -52,8 +53,9 @@ def plan_jobs(
 ) -> list[Job]:
     """Find the models and name the output of each; `members` lists the models in a bundle, none for a plain file.
 
-    A folder stands for the models below it whose `ending` is not that of the outputs, which keep their subfolders. A
-    model of a bundle is written to `<bundle>.<model><ending>`. Where outputs are `folders`, there may be one already.
+    A folder stands for the models below it whose `ending` is not that of the outputs, or for all where there are none
+    of another; subfolders are kept. A model of a bundle is written to `<bundle>.<model><ending>`. Where outputs are
+    `folders`, there may be one already.
     Raises CallError where the outputs cannot be what was asked: one file for several models, the same file twice, a
     model's own file, something that is no regular file.
     """
@@ -145,11 +147,11 @@ def _list_files(model: Path, ending: str) -> list[tuple[Path, Path]]:
     """A model's file, or those below a folder, each with the subfolder that its output keeps."""
     if not model.is_dir():
         return [(model, Path())]
-    endings = [suffix for suffix in SUFFIXES if suffix != ending]
-    files = sorted(path for path in model.rglob("*") if path.suffix.lower() in endings and path.is_file())
+    files = sorted(path for path in model.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not files:
-        raise CallError(f"{model}: no {', '.join(endings)} file in this folder")
-    return [(path, path.parent.relative_to(model)) for path in files]
+        raise CallError(f"{model}: no {', '.join(SUFFIXES)} file in this folder{explain_folder(model)}")
+    others = [path for path in files if path.suffix.lower() != ending]
+    return [(path, path.parent.relative_to(model)) for path in others or files]
 
 
 def _list_members(path: Path, members: Callable[[Path], Sequence[str]]) -> Sequence[str]:

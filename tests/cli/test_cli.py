@@ -80,8 +80,17 @@ def test_a_folder_stands_for_the_models_below_it(tmp_path: Path) -> None:
     assert [job.target.as_posix() for job in jobs] == ["out/a.onnx", "out/b.onnx", "out/deep/b.onnx"]
 
 
+def test_a_folder_of_models_in_the_format_to_write_stands_for_these(tmp_path: Path) -> None:
+    (tmp_path / "a.onnx").write_bytes(b"")
+    (job,) = plan_jobs([tmp_path], None, Path("out"), None, none_inside)
+    assert job.target == Path("out/a.onnx")
+
+
 def test_a_folder_without_models_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(CallError, match=r"no \.tflite"):
+        plan_jobs([tmp_path], None, None, None, none_inside)
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(CallError, match="in this folder: it is a SavedModel of TensorFlow"):
         plan_jobs([tmp_path], None, None, None, none_inside)
 
 

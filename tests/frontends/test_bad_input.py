@@ -182,6 +182,7 @@ def test_a_pipe_is_no_model_and_nobody_waits_for_it(tmp_path: Path, ending: str)
         (b"<!DOCTYPE html>", "this is text, as a page that was downloaded in the place of a file"),
         ('{"irVersion": "8", "producer": "\u00fc"}'.encode(), "this is text, and models are binary files"),
         (b"PK\3\4\5\6\7\0", "this is a zip archive"),
+        (b"\x24\0\0\0ORTM\0\0", "this is a model in ONNX Runtime's own format: give the .onnx file .*"),
     ],
 )
 @pytest.mark.parametrize("ending", [".tflite", ".onnx", ".pt2", ""])
