@@ -136,6 +136,11 @@ def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
         (fold, not across),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), True),
         (IntegerKernels(), across and rules.target.has_role(QUANTIZE_BY)),
+        # what grids lay between, as of views and permutations, is next to each other now
+        (
+            Rules(SIMPLIFY, Visit.OUTSIDE_FIRST, coded=True),
+            options.tuned and across and rules.target.has_role(QUANTIZE_BY),
+        ),
         (CommonSubexpressions(), across and rules.target.has_role(QUANTIZE_BY)),  # of codes as well
         (KeepState(options.outputs), across and rules.target.has_role(VARIABLE)),
         (Sweep(), not across),

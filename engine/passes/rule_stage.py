@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.quantization import KEY
 from ..base.startup import dataclass
 from ..rewrite.driver import Driver
 from ..rewrite.rules import Settle
@@ -11,13 +12,16 @@ from .base import Module, Visit
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Run the rules of the stage of this name."""
+    """Run the rules of the stage of this name; with `coded` on graphs alone that compute with codes."""
 
     name: str
     visits: Visit
+    coded: bool = False
 
     def run(self, module: Module) -> None:
         """Run the stage on one graph; raises RewriteError where its rules run in circles."""
+        if self.coded and not any(KEY in value.meta for node in module.graph for value in node.outputs):
+            return
         # rules over codes ask for extents of what others have made of the source
         settle = module.rules.settle_source if self.name == INTEGERS else None
         drive(module, self.name, settle).run()

@@ -173,6 +173,13 @@ def look_through(x: Tensor, operators: list[str]) -> Tensor:
 
 
 @register
+def operand(x: Tensor, place: int) -> Tensor | None:
+    """An operand of the operator that computes a value, counted from 0; `none` where there is none."""
+    node = x.producer() if type(x) is ir.Value else None
+    return node.inputs[place] if node is not None and 0 <= place < len(node.inputs) else None
+
+
+@register
 def sources(x: Tensor, past: list[str]) -> list[Tensor]:
     """The values of its element type that operators in `past` compute a value of, with no option below zero; of many
     operators those next to the value, as each of a chain may be asked."""
