@@ -102,11 +102,16 @@ class Driver:
         return reason
 
     def _run_once(self) -> None:
-        """Patterns of several nodes go first, from the outputs on; then each node, operands before users."""
-        work = self._edits.list_nodes()[::-1]
-        for node in work:
-            if node.graph is not None:
-                self._apply_first(node, self._list_candidates(node, deep=True))
+        """Patterns of several nodes go first, from the outputs on; then each node, operands before users.
+
+        Over integers, patterns of several nodes are tried again on the nodes that were there before as long as rules
+        take some of them away: what one makes of the source is part of a larger pattern, as the slices and paddings
+        beside a convolution in pieces are.
+        """
+        before = self._edits.list_nodes()[::-1]
+        taken = self._apply_deep(before)
+        while taken and self._stage == INTEGERS:
+            taken = self._apply_deep(before)
         work = self._edits.list_nodes()[::-1]
         made: Sequence[ir.Node]
         while work:
@@ -122,6 +127,17 @@ class Driver:
             # make of the source is left to later stages.
             if self._stage != INTEGERS:
                 work += [other for other in reversed(made) if other.domain != self._rules.target.domain]
+        if self._stage == INTEGERS and any(node.graph is None for node in before):
+            while self._apply_deep(before):
+                pass
+
+    def _apply_deep(self, nodes: Sequence[ir.Node]) -> bool:
+        """Let the first rule of several nodes that takes each of some rewrite it; whether one of them is gone."""
+        there = [node for node in nodes if node.graph is not None]
+        for node in there:
+            if node.graph is not None:
+                self._apply_first(node, self._list_candidates(node, deep=True))
+        return any(node.graph is None for node in there)
 
     def _fold(self, node: ir.Node) -> bool:
         """Compute a node that was made before the few numbers that it reads were constant; whether it is gone."""

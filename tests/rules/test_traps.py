@@ -267,6 +267,69 @@ def test_a_convolution_in_pieces_is_one_with_holes_of_any_number_of_images(
     agree(interpreter, source, draw.integers(-20, 20, (3, 5, 5, 2)).astype(kind.numpy()))
 
 
+@pytest.mark.parametrize("coded", [False, True])
+def test_a_convolution_in_pieces_is_one_with_holes_where_paddings_are_computed(
+    catalogue: Catalogue, coded: bool
+) -> None:
+    """As TensorFlow writes it of images of any size: with slices of all, and what is padded in two parts."""
+    known = [Quantization(np.array([step], np.float32), np.array([zero])) if coded else None for step, zero in GRIDS]
+    model = probe.make_operator_model(
+        catalogue,
+        "ADD",
+        {"rest": ("INT32", [2]), "last": np.array([2, 2], np.int32)},
+        [("INT32", [2])],
+    )
+    graph = model.graph
+
+    def hold(name: str, array: np.ndarray, grid: Quantization | None = None) -> ir.Value:
+        held = ir.tensor(array, name=name)
+        value = ir.Value(name=name, const_value=held, type=ir.TensorType(held.dtype), shape=held.shape)
+        value.meta[KEY] = grid
+        graph.register_initializer(value)
+        return value
+
+    def add(
+        operator: str, operands: list[ir.Value], given: ir.Value, shape: list[int | None], *options: ir.Attr
+    ) -> ir.Value:
+        node = ir.Node("tflite", operator, operands, name=f"{operator}{len(graph)}", attributes=options)
+        node.outputs[0].type, node.outputs[0].shape = given.type, ir.Shape(shape)
+        node.outputs[0].meta[KEY] = given.meta.get(KEY)
+        graph.append(node)
+        return node.outputs[0]
+
+    rest, one, pair = graph.inputs[0], ir.AttrInt64("shrink_axis_mask", 1), ir.AttrInt64("values_count", 2)
+    n = [hold(f"n{i}", np.array([i], np.int32)) for i in range(3)]
+    square = [hold(f"s{i}", np.array([i, i], np.int32)) for i in range(3)]
+
+    def pack(first: int, numbers: ir.Value) -> ir.Value:
+        start = hold(f"first{len(graph)}", np.array(first, np.int32))
+        rows = [
+            add("PACK", [start, add("STRIDED_SLICE", [numbers, n[i], n[i + 1], n[1]], rest, [], one)], rest, [2], pair)
+            for i in (0, 1)
+        ]
+        return add(
+            "STRIDED_SLICE", [add("PACK", rows, rest, [2, 2], pair), square[0], square[2], square[1]], rest, [2, 2]
+        )
+
+    paddings, crops = pack(2, graph.outputs[0]), pack(0, rest)
+    x = ir.Value(
+        name="x",
+        type=ir.TensorType(ir.DataType.INT8 if coded else ir.DataType.FLOAT),
+        shape=ir.Shape([1, None, None, 2]),
+    )
+    y = ir.Value(name="y", type=x.type, shape=x.shape)
+    x.meta[KEY], y.meta[KEY] = known[0], known[3]
+    graph.inputs.append(x)
+    w = hold("w", np.ones((3, 3, 3, 2), x.type.dtype.numpy()), known[1])
+    b = hold("b", np.ones(3, np.int32 if coded else np.float32), known[2])
+    pieces = add("SPACE_TO_BATCH_ND", [x, square[2], paddings], x, [None, None, None, 2])
+    each = add("CONV_2D", [pieces, w, b], y, [None, None, None, 3], *VALID)
+    graph.outputs[:] = [add("BATCH_TO_SPACE_ND", [each, square[2], crops], y, [1, None, None, 3])]
+    found = nnrewrite.convert(write(model, catalogue)).graph.node
+    pairs = {"DequantizeLinear", "QuantizeLinear"} if coded else set()
+    assert {node.op_type for node in found} == {"Transpose", "Conv"} | pairs
+
+
 def test_images_of_any_number_have_the_height_and_width_that_they_are_resized_to(
     interpreter: Interpreter, single: Single
 ) -> None:

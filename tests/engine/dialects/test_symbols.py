@@ -33,6 +33,7 @@ def test_names_that_look_like_polynomials_stay_names(name: str) -> None:
 
 def test_quotients_are_exact_or_names_of_their_own() -> None:
     assert divide_exactly(multiply("n", 12) or 0, 4) == multiply("n", 3)
+    assert divide(add(multiply("n", 4) or 0, 7) or 0, 4) == add("n", 1)  # where a number alone leaves a remainder
     assert divide_exactly("n", 2) is None and divide("n", 2) == divide("n", 2) != divide("n", 3)
 
 
