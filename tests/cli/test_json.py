@@ -188,7 +188,7 @@ def test_runtimes_are_compared_and_timed(folder: Path, call: Callable[..., dict[
     assert names == ["tflite", "onnxruntime", "portable"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rules_are_tried_with_figures_for_each(
     folder: Path, call: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,6 +162,7 @@ def test_a_file_of_one_array_without_a_name_is_told(models: tuple[Path, Path], t
     assert "pipe.npz is no file of arrays by name" in verify(*models, "--inputs", tmp_path / "pipe.npz").stderr
 
 
+@pytest.mark.thorough
 def test_either_model_may_be_of_either_format(models: tuple[Path, Path], tmp_path: Path) -> None:
     source, target = models
     assert [verify(*pair).returncode for pair in ((target, source), (source, source), (target, target))] == [0, 0, 0]
@@ -190,6 +191,7 @@ def verify_part(folder: Path, model: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_a_part_is_compared_with_the_same_part_of_the_original(models: tuple[Path, Path], tmp_path: Path) -> None:
     source, target = models
     for asked in (["--inputs", "twice", "--outputs", "more"], ["--inputs", "more"]):

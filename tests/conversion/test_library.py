@@ -178,7 +178,7 @@ LINES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_mypy_finds_wrong_calls_and_no_others(tmp_path: Path) -> None:
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed: it comes with the extra `dev`")

@@ -236,7 +236,7 @@ def test_a_want_of_memory_is_no_mistake_of_ours(single: Make, monkeypatch: pytes
 # ---- odd and damaged models at random
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_odd_models_are_refused_or_yield_what_the_interpreter_does(interpreter: Interpreter) -> None:
     stack = list_stacks(Options())[0]
     sources = [t for t in stack.trials if isinstance(t, Subject) and t.of_source and not t.excuse]

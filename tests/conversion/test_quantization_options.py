@@ -233,6 +233,7 @@ def test_activations_have_the_signedness_asked_for(
     np.testing.assert_array_equal(got, run(nnrewrite.convert(source, target="portable"), x)[0])
 
 
+@pytest.mark.thorough
 def test_activations_of_a_portable_model_stay_unless_asked_for(catalogue: Any) -> None:
     source = chain(catalogue)
     zeros = {tensor.data_type for tensor in nnrewrite.convert(source, target="portable").graph.initializer}

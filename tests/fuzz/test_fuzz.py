@@ -280,6 +280,7 @@ def test_a_mistake_in_a_rule_is_found(name: str, mistaken: tuple[str, ...], inte
     assert rule in tally.explain_problem()
 
 
+@pytest.mark.thorough
 def test_a_failure_is_saved_and_runs_again_from_its_files(tmp_path: Path) -> None:
     rules = mutant(tmp_path, MUTANTS["a bound"][:3])
     out = tmp_path / "failures"
@@ -326,6 +327,7 @@ def write_own(folder: Path, limit: str, meant: bool) -> str:
     return f"{folder}"
 
 
+@pytest.mark.thorough
 def test_rules_about_operators_that_no_runtime_of_onnx_has_are_held_against_what_these_mean(tmp_path: Path) -> None:
     right, wrong, unsaid = (
         write_own(tmp_path / name, limit, name != "unsaid")
@@ -577,6 +579,7 @@ def write_repeated(folder: Path, meaning: str = "") -> str:
         ("", "say in a rule of `stage meaning` what it means"),
     ],
 )
+@pytest.mark.thorough
 def test_an_operator_with_a_graph_is_tried(meaning: str, said: str, tmp_path: Path) -> None:
     rule = f"rule again_means stage meaning {{ y = Again(x) {{times, body: f}} {meaning} }}" if meaning else ""
     pack = write_repeated(tmp_path / "own", rule)

@@ -34,7 +34,7 @@ from nnrewrite.verify.runtime import Runtime
 pytestmark = pytest.mark.slow
 
 RULES = ("tflite2onnx", "kernels", "exact")
-EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("NNREWRITE_EXAMPLES", "2"))
 SEED = int(os.environ.get("NNREWRITE_SEED", "0"))
 #: draws for each case wanted: the interpreter takes some only, and other rules may be for their types
 PATIENCE = 30

@@ -31,6 +31,7 @@ def run(model: onnx.ModelProto, x: npt.NDArray[np.float32], interpreter: Interpr
 
 
 @pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.thorough
 def test_numbers_are_rounded_to_the_nearest_that_there_is(kind: str, interpreter: Interpreter) -> None:
     to = getattr(onnx.TensorProto, kind)
     nodes = [helper.make_node("Cast", ["x"], ["q"], to=to), helper.make_node("Cast", ["q"], ["y"], to=1)]

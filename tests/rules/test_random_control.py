@@ -38,7 +38,7 @@ def nested(graph: onnx.GraphProto, above: tuple[str, ...] = ()) -> Iterator[tupl
                 yield from nested(attribute.g, path)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_random_branches_and_loops_mean_what_the_interpreter_does(
     catalogue: Catalogue, interpreter: Interpreter
 ) -> None:

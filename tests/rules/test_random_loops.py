@@ -14,6 +14,7 @@ from .random_loops import programs
 @pytest.mark.slow
 @settings(max_examples=12, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(programs())
+@pytest.mark.thorough
 def test_loops_branches_and_lists_compute_the_same(interpreter: Interpreter, text: str) -> None:
     source = onnx.parser.parse_model(text).SerializeToString()
     optimized, converted = nnrewrite.rewrite(source), nnrewrite.rewrite(source, to="tflite")

@@ -81,6 +81,7 @@ def test_weights_of_a_layer_of_codes_stay_bytes(both: bool) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"hybrid": "real"}], ids=["codes", "real"])
 @pytest.mark.parametrize("samples", [1, 3, "n"])
+@pytest.mark.thorough
 def test_what_rounding_by_range_changes_is_no_difference(samples: int | str, options: dict[str, str]) -> None:
     model = make(5, samples, False)
     assert compare_models(model, convert(model, **options)).passed

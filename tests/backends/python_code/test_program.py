@@ -75,6 +75,7 @@ def residual(count: int) -> bytes:
     return model(nodes, [*weights, tensor("head.weight", 3, 8)], [("x", ["n", 8])], ["y"])
 
 
+@pytest.mark.thorough
 def test_repeats_that_can_spare_no_more_than_one_found_are_not_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
