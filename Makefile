@@ -38,7 +38,7 @@ quick: $(VENV)/test.installed
 # Those that take long, and each rule on more cases.
 thorough: $(VENV)/test.installed
 	NNREWRITE_EXAMPLES=20 $(BIN)/python -m pytest -n 2 --dist worksteal -m thorough tests
-	NNREWRITE_EXAMPLES=20 $(BIN)/python -m pytest -n 2 --dist worksteal tests/rules/test_rules.py
+	NNREWRITE_EXAMPLES=20 $(BIN)/python -m pytest -n 2 --dist worksteal tests/rules/test_rules.py tests/rules/test_exact.py
 
 # With the newest version of everything there is today.
 test-latest: .venv-latest/bin/python

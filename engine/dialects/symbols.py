@@ -44,8 +44,9 @@ def divide(a: Symbol, b: Symbol) -> Symbol | None:
     if find_sign(a) not in (0, 1) or find_sign(b) != 1:
         return None
     # of extents and a number, as 2n + 1, the number alone may leave a remainder
-    more = _read(a).get((), 0) % b if isinstance(b, int) and isinstance(a, str) else 0
-    whole = divide_exactly(add(a, -more) or 0, b) if more else None
+    rest = _read(a).get((), 0) % b if isinstance(b, int) and isinstance(a, str) else 0
+    multiple = subtract(a, rest) if rest else None
+    whole = None if multiple is None else divide_exactly(multiple, b)
     return f"({a})/({b})" if whole is None else whole
 
 

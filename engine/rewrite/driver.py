@@ -104,14 +104,10 @@ class Driver:
     def _run_once(self) -> None:
         """Patterns of several nodes go first, from the outputs on; then each node, operands before users.
 
-        Over integers, patterns of several nodes are tried again on the nodes that were there before as long as rules
-        take some of them away: what one makes of the source is part of a larger pattern, as the slices and paddings
-        beside a convolution in pieces are.
+        Over integers, those of several nodes come once more where rules about single ones have taken nodes away.
         """
         before = self._edits.list_nodes()[::-1]
-        taken = self._apply_deep(before)
-        while taken and self._stage == INTEGERS:
-            taken = self._apply_deep(before)
+        self._apply_deep_rules(before)
         work = self._edits.list_nodes()[::-1]
         made: Sequence[ir.Node]
         while work:
@@ -128,16 +124,21 @@ class Driver:
             if self._stage != INTEGERS:
                 work += [other for other in reversed(made) if other.domain != self._rules.target.domain]
         if self._stage == INTEGERS and any(node.graph is None for node in before):
-            while self._apply_deep(before):
-                pass
+            self._apply_deep_rules(before)
 
-    def _apply_deep(self, nodes: Sequence[ir.Node]) -> bool:
-        """Let the first rule of several nodes that takes each of some rewrite it; whether one of them is gone."""
-        there = [node for node in nodes if node.graph is not None]
-        for node in there:
-            if node.graph is not None:
-                self._apply_first(node, self._list_candidates(node, deep=True))
-        return any(node.graph is None for node in there)
+    def _apply_deep_rules(self, nodes: Sequence[ir.Node]) -> None:
+        """Rewrite each of some nodes by the first rule of several nodes that takes it.
+
+        Over integers, what is left of them is tried again until no rule takes one away: what one makes of the source
+        is part of a larger pattern, as the slices and paddings beside a convolution in pieces are.
+        """
+        taken = True
+        while taken:
+            there = [node for node in nodes if node.graph is not None]
+            for node in there:
+                if node.graph is not None:
+                    self._apply_first(node, self._list_candidates(node, deep=True))
+            taken = self._stage == INTEGERS and any(node.graph is None for node in there)
 
     def _fold(self, node: ir.Node) -> bool:
         """Compute a node that was made before the few numbers that it reads were constant; whether it is gone."""

@@ -11,7 +11,6 @@ from nnrewrite.verify import Interpreter, compare_models
 from .random_loops import programs
 
 
-@pytest.mark.slow
 @settings(max_examples=12, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 @pytest.mark.thorough
