@@ -75,3 +75,9 @@ open("modules", "w").write(" ".join(sys.modules))
     for _ in range(2):
         subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
     assert not {*(folder / "modules").read_text().split()} & HEAVY
+
+
+def test_the_process_that_runs_the_interpreter_imports_no_more_than_numpy(tmp_path: Path) -> None:
+    code = 'import sys, nnrewrite.verify.worker; open("modules", "w").write(" ".join(sys.modules))'
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert not {*(tmp_path / "modules").read_text().split()} & (HEAVY | {"onnx", "onnx_ir"})
