@@ -72,10 +72,16 @@ def read(text: str, file: str) -> tree.RuleFile:
 
 def _find_too_deep(parsed: lark.Tree[Any], most: int) -> Any:
     """The place of what stands deeper in a tree than so many levels, None where nothing does."""
-    level = [parsed]
-    for _ in range(most):
-        level = [child for node in level for child in node.children if isinstance(child, lark.Tree)]
-    return next((node.meta for node in level if not node.meta.empty), None)
+    left = [(parsed, 0)]
+    while left:
+        node, depth = left.pop()
+        below = [child for child in node.children if isinstance(child, lark.Tree)]
+        # Each operator of a row is a level of the tree that is built of it.
+        depth += len(node.children) - len(below) if node.data == "chain" else 1
+        if depth > most and not node.meta.empty:
+            return node.meta
+        left += [(child, depth) for child in below]
+    return None
 
 
 class _PlainData(pickle.Unpickler):

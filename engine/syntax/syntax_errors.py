@@ -39,6 +39,7 @@ _SPOKEN = {
     "IN": "`in`",
     "SPREAD": "`...`",
     "OPTIONAL": "`?`",
+    "CHOICE": "`|`",
     "CONCAT": "`++`",
     "PLUS": "`+`",
     "MINUS": "`-`",
@@ -47,7 +48,7 @@ _SPOKEN = {
 }
 #: what may go on after any expression; it is of no help where something else was forgotten
 _INFIX = frozenset(
-    {"CMP", "CONCAT", "PLUS", "MINUS", "MULOP", "NOT_IN", "IN", "AND", "OR", "VBAR", "IF", "DOT", "LSQB"}
+    {"CMP", "CONCAT", "PLUS", "MINUS", "MULOP", "NOT_IN", "IN", "AND", "OR", "CHOICE", "IF", "DOT", "LSQB"}
 )
 #: what shows that a bracket before it was not closed
 _ENDS = frozenset({")", "]", "}", "=>", "<=>", "="})
@@ -150,10 +151,6 @@ _SLIPS: tuple[tuple[Callable[[_Found], bool], str], ...] = (
     (lambda f: f.text[:1] == '"' and f.before.endswith("f"), 'a message puts values in by itself: `"not {{n}}"`'),
     (lambda f: f.text == "@" and "ARROW" in f.expected, "`@` names dimensions; a product of matrices is an operator"),
     (lambda f: f.text == "is", "write `==` for `is`, and `!=` for `is not`: `b == none`"),
-    (
-        lambda f: f.text in ("<", "<=", ">", ">=", "==", "!=") and "AND" in f.expected,
-        "each comparison stands for itself: `1 < n and n < 3`",
-    ),
     (
         lambda f: f.text == "(" and bool(re.search(r"\.[a-z_]\w*$", f.before)),
         "there are no methods and no modules: functions stand alone, `f(x)`",

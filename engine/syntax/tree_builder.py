@@ -8,8 +8,10 @@ from typing import Any
 import lark
 
 from ..base.errors import Span
+from ..base.startup import replace
 from . import tree
 from .diagnostics import ParseError
+from .operator_rows import build_expression, locate_token
 
 #: how many digits an integer may be written with
 _DIGITS = 1000
@@ -31,8 +33,7 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         return getattr(self, subtree.data)(span, children)
 
     def _locate_token(self, token: lark.Token) -> Span:
-        line, column = token.line or 1, token.column or 1
-        return Span(self._file, line, column, token.end_line or line, token.end_column or column)
+        return locate_token(token, self._file)
 
     def _unquote(self, token: lark.Token) -> str:
         try:
@@ -241,18 +242,12 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         then, condition, other = children
         return tree.Conditional(then, condition, other, span)
 
-    def choice(self, span: Span, children: list[Any]) -> tree.Choice:
-        return tree.Choice(children[0], children[1], span)
+    def chain(self, span: Span, children: list[Any]) -> tree.Expression:
+        return build_expression(children, self._file)
 
-    def binary(self, span: Span, children: list[Any]) -> tree.Binary:
-        left, operator, right = children
-        return tree.Binary(" ".join(str(operator).split()), left, right, span)
-
-    def unary(self, span: Span, children: list[Any]) -> tree.Expression:
-        operator, operand = children
-        if operator == "-" and isinstance(operand, tree.Literal) and isinstance(operand.value, (int, float)):
-            return tree.Literal(-operand.value, span)
-        return tree.Unary(str(operator), operand, span)
+    def paren(self, span: Span, children: list[Any]) -> tree.Expression:
+        inside: tree.Expression = replace(children[0], span=span)
+        return inside
 
     def name(self, span: Span, children: list[Any]) -> tree.Name:
         return tree.Name(str(children[0]), span)

@@ -40,6 +40,7 @@ def told(folder: Path, clause: str = "", template: str = "Abs(x)", pattern: str 
         ("assert rank(x) == 2", "5: unexpected `rank`; `where condition` lets a rule apply, `require condition"),
         ("where rank(x) is 2", "5: unexpected `is`; write `==` for `is`"),
         ("where 1 < rank(x) < 3", "5: unexpected `<`; each comparison stands for itself: `1 < n and n < 3`"),
+        ("where rank(x) == not 2", "5: unexpected `not`; behind an operator it stands in parentheses"),
         ("where rank(x) === 2", "5: unexpected `=`; two values are compared by `==`"),
         ("where rank(x) == 2 ** 1", "5: unexpected `*`; there is no power: of numbers it is `n * n`"),
         ("where shape(x)[1:] == [3]", "5: unexpected `:`; there are no slices: `[xs[i] for i in"),

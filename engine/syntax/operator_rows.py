@@ -1,0 +1,84 @@
+"""Rows of operands and operators as they are written, turned into trees by how strongly each operator binds."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import lark
+
+from ..base.errors import Span
+from . import tree
+from .diagnostics import ParseError
+
+Part = lark.Token | tree.Expression
+
+#: how strongly what stands between two operands binds them; of two that bind alike the first does so first
+_BINDING = {
+    "CHOICE": 1,
+    "OR": 2,
+    "AND": 3,
+    "CMP": 5,
+    "IN": 5,
+    "NOT_IN": 5,
+    "CONCAT": 6,
+    "PLUS": 7,
+    "MINUS": 7,
+    "MULOP": 8,
+}
+_COMPARISON = _BINDING["CMP"]
+#: and what stands before one
+_NOT, _NEGATIVE = 4, 9
+
+
+def build_expression(row: list[Part], file: str) -> tree.Expression:
+    """The tree of operands with an operator between each two and any number before each.
+
+    Raises ParseError for comparisons in a row, and for a `not` in what binds stronger.
+    """
+    return _take_operand(deque(row), 0, file)
+
+
+def locate_token(token: lark.Token, file: str) -> Span:
+    """Where a word stands in a file."""
+    line, column = token.line or 1, token.column or 1
+    return Span(file, line, column, token.end_line or line, token.end_column or column)
+
+
+def _take_operand(row: deque[Part], least: int, file: str) -> tree.Expression:
+    """Take an operand off a row, with what binds it at `least` so strongly."""
+    first = row.popleft()
+    left = _take_behind_prefix(first, row, least, file) if isinstance(first, lark.Token) else first
+    while row and (binding := _find_binding(row[0])) >= least:
+        operator = row.popleft()
+        assert isinstance(operator, lark.Token)
+        right = _take_operand(row, binding + 1, file)
+        span = _join(left.span, right.span)
+        if operator.type == "CHOICE":
+            left = tree.Choice(left, right, span)
+        else:
+            left = tree.Binary(" ".join(operator.split()), left, right, span)
+        if binding == _COMPARISON and row and isinstance(row[0], lark.Token) and _find_binding(row[0]) == binding:
+            help = "each comparison stands for itself: `1 < n and n < 3`"
+            raise ParseError(locate_token(row[0], file), f"unexpected `{row[0]}`", help)
+    return left
+
+
+def _take_behind_prefix(prefix: lark.Token, row: deque[Part], least: int, file: str) -> tree.Expression:
+    """Take the operand behind a `not` or a minus, which a number has in it."""
+    place = locate_token(prefix, file)
+    if prefix.type == "NOT" and least > _NOT:
+        raise ParseError(place, "unexpected `not`", "behind an operator it stands in parentheses: `a == (not b)`")
+    operand = _take_operand(row, _NOT if prefix.type == "NOT" else _NEGATIVE, file)
+    span = _join(place, operand.span)
+    if prefix.type == "MINUS" and isinstance(operand, tree.Literal) and isinstance(operand.value, (int, float)):
+        return tree.Literal(-operand.value, span)
+    return tree.Unary(str(prefix), operand, span)
+
+
+def _find_binding(part: Part) -> int:
+    assert isinstance(part, lark.Token)
+    return _BINDING[part.type]
+
+
+def _join(first: Span, last: Span) -> Span:
+    return Span(first.file, first.line, first.column, last.end_line, last.end_column)
