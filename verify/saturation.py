@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import MutableSequence
+import math
+from collections.abc import MutableMapping, MutableSequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from ..engine.passes.base import Module, run_passes
 from ..frontends.onnx_graphs import read_proto
 from ..frontends.onnx_source import read_graph
 from .interpreter import require
+
+if TYPE_CHECKING:
+    import onnx
 
 #: the runtime's option to compute with unsigned weights where signed ones would saturate
 PRECISE = "session.x64quantprecision"
@@ -62,14 +67,16 @@ def explain_saturation(model: bytes | str) -> str:
 
 def unshare(model: bytes | str) -> bytes:
     """A model, from its bytes or its path, in which each constant of signed bytes is read by one node, and what that
-    makes of constants alone by one as well.
+    makes of constants alone by one as well, and each of their steps has its zero.
 
-    The runtime makes unsigned weights anew for each node that reads them, under one name, and then refuses the model.
+    The runtime makes unsigned weights anew for each node that reads them, under one name, and then refuses the model;
+    and it gives steps without a zero a single one, which it refuses beside several steps.
     """
     import onnx
 
     proto = read_proto(model)
     signed = {one.name: one for one in proto.graph.initializer if one.data_type == onnx.TensorProto.INT8}
+    _give_zeros(proto, signed)
     constants, read = {one.name for one in proto.graph.initializer}, set[str]()
     made = {
         name: node
@@ -103,3 +110,20 @@ def unshare(model: bytes | str) -> bytes:
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)
     return bytes(proto.SerializeToString())
+
+
+def _give_zeros(proto: onnx.ModelProto, signed: MutableMapping[str, onnx.TensorProto]) -> None:
+    """Give a zero to each of several steps that signed constants are multiplied by."""
+    from onnx import TensorProto, helper
+
+    operator = load().find_dialect("onnx").find_role("dequantize").name
+    extents = {one.name: one.dims for one in proto.graph.initializer}
+    for number, node in enumerate(proto.graph.node):
+        if node.op_type == operator and len(node.input) == 2 and node.input[0] in signed and extents.get(node.input[1]):
+            dims = extents[node.input[1]]
+            zero = helper.make_tensor(
+                f"zeros of node {number}", TensorProto.INT8, dims, bytes(math.prod(dims)), raw=True
+            )
+            proto.graph.initializer.append(zero)
+            signed[zero.name] = proto.graph.initializer[-1]
+            node.input.append(zero.name)

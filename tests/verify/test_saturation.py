@@ -16,7 +16,7 @@ from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.verify import Interpreter, Kernels, Runtime, compare_models, saturation
 from nnrewrite.verify.layers import compare_layers
 from nnrewrite.verify.verification_table import summarize
-from onnx import numpy_helper, parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 pytestmark = pytest.mark.slow
 
@@ -220,6 +220,17 @@ def test_a_precise_runtime_takes_weights_that_several_nodes_read_as_real_numbers
     model, feed = parser.parse_model(SHARED).SerializeToString(), np.full((1, 2), 255, np.uint8)
     for found in Runtime(model, precise=True).run([feed, feed]):
         assert found.tolist() == [[round(2 * 255 * 127 / 512)]]
+
+
+def test_a_precise_runtime_takes_several_steps_without_zeros() -> None:
+    codes, steps = np.arange(8, dtype=np.int8).reshape(2, 4), np.array([1, 2, 4, 8], np.float32)
+    node = helper.make_node("DequantizeLinear", ["codes", "steps"], ["y"], axis=1)
+    constants = [numpy_helper.from_array(codes, "codes"), numpy_helper.from_array(steps, "steps")]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, codes.shape)
+    graph = helper.make_graph([node], "g", [], [result], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    [found] = Runtime(model.SerializeToString(), precise=True).run([])
+    assert np.array_equal(found, codes * steps)
 
 
 @pytest.mark.parametrize("made", [hybrid])
