@@ -223,7 +223,7 @@ def test_a_precise_runtime_takes_weights_that_several_nodes_read_as_real_numbers
 
 
 def test_a_precise_runtime_takes_several_steps_without_zeros() -> None:
-    codes, steps = np.arange(8, dtype=np.int8).reshape(2, 4), np.array([1, 2, 4, 8], np.float32)
+    codes, steps = np.arange(120, 128, dtype=np.int8).reshape(2, 4), np.array([1, 2, 4, 8], np.float32)
     node = helper.make_node("DequantizeLinear", ["codes", "steps"], ["y"], axis=1)
     constants = [numpy_helper.from_array(codes, "codes"), numpy_helper.from_array(steps, "steps")]
     result = helper.make_tensor_value_info("y", TensorProto.FLOAT, codes.shape)
