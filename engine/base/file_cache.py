@@ -8,8 +8,8 @@ from pathlib import Path
 
 #: names the folder; by default `nnrewrite` in the user's folder for caches
 FOLDER = "NNREWRITE_CACHE"
-#: how many bytes are kept, of what was used last: some sixty packs as they are laid over each other
-MOST_BYTES = 128 << 20
+#: how many bytes are kept, of what was used last: some hundred packs as they are laid over each other
+MOST_BYTES = 256 << 20
 
 _CHECK = hashlib.sha256().digest_size
 
