@@ -37,9 +37,14 @@ def judge_outputs(
     real: bool = False,
 ) -> tuple[Comparison, ...]:
     """Ask one set of kernels after the other until each output agrees with one of them. What was made is `real` where
-    it has numbers in the place of the original's codes."""
+    it has numbers in the place of the original's codes.
+
+    Raises VerificationError where an output that differs is another one whenever the original is run.
+    """
     (first,) = runs
     best = _compare_outputs(signature, runs[first], actual, first)
+    if not all(one.verdict.passed for one in best):
+        _refuse_random(worker, source, signature, feeds[0], first)
     for kernels in ORDER[ORDER.index(first) + 1 :]:
         if all(one.verdict.passed for one in best):
             return best
@@ -63,6 +68,16 @@ def judge_outputs(
     if any(a.verdict.passed and not b.verdict.passed for b, a in zip(best, allowed, strict=True)):
         remarks.append(SENSITIVE)
     return _keep_passed(best, allowed)
+
+
+def _refuse_random(worker: Worker, source: Source, signature: Signature, feed: list[Array], kernels: Kernels) -> None:
+    """Raise VerificationError for a model that makes other results of the same inputs in its second run."""
+    once, again = worker.run(source, [feed, feed], kernels)
+    found = _compare_outputs(signature, [once], [again], kernels)
+    if wrong := [f"{one.name} ({one.error})" for one in found if not one.verdict.passed]:
+        raise VerificationError(
+            f"the original computes other numbers whenever it is run, as random ones are: {', '.join(wrong)}"
+        )
 
 
 def judge_by_kernels(

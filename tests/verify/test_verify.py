@@ -452,6 +452,13 @@ def test_a_wrong_model_is_found(operator: str, nodes: str) -> None:
     assert result.differences[0].startswith("output_0: ")
 
 
+@pytest.mark.slow
+def test_random_numbers_are_no_difference_and_no_agreement() -> None:
+    model = ported("n = RandomNormalLike <dtype = 1> (x0) output_0 = Add(x0, n)")
+    with pytest.raises(VerificationError, match=r"computes other numbers whenever it is run.*output_0"):
+        compare_models(model, ported("output_0 = Identity(x0)"))
+
+
 class Refusing(Interpreter):
     """An interpreter some of whose sets of kernels refuse every model; what the others yield is changed."""
 
