@@ -90,7 +90,7 @@ def read(
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
             dialect = catalogue.find_dialect("onnx")
-            model = _infer(inline_functions(proto), name, dialect)
+            model = _infer(inline_functions(proto, dialect), name, dialect)
             _check_nodes(model, name, dialect)
             names = map_called(dialect)
             for node in model.graph.all_nodes():
