@@ -10,7 +10,7 @@ import onnx.shape_inference
 from onnx import version_converter
 
 from ..engine.dialects.operators import Dialect
-from .onnx_graphs import OVERRIDABLE, fix_defaults
+from .onnx_graphs import FIRST, OVERRIDABLE, fix_defaults, read_proto
 
 #: the attributes by which operators said, before opset 7, along which axis their second operand is repeated
 _REPEATED, _AXIS = "broadcast", "axis"
@@ -29,6 +29,16 @@ _FAILURES = (
 
 class ConversionError(Exception):
     """A model that cannot be brought to another opset, in the words of onnx's converter."""
+
+
+def bring_to_first(source: str | bytes, dialect: Dialect) -> bytes | None:
+    """A model, from its path or its bytes, of an opset before the first that rules know, brought there as it is read;
+    None where it is of a later one. Raises ConversionError where the converter has no way.
+    """
+    model = read_proto(source)
+    if all(one.domain not in ("", "ai.onnx") or one.version >= FIRST for one in model.opset_import):
+        return None
+    return bytes(convert(model, FIRST, dialect).SerializeToString())
 
 
 def convert(model: onnx.ModelProto, opset: int, dialect: Dialect) -> onnx.ModelProto:
