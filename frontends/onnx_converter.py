@@ -10,12 +10,15 @@ import onnx.shape_inference
 from onnx import version_converter
 
 from ..engine.dialects.operators import Dialect
-from .onnx_graphs import OVERRIDABLE, fix_defaults
+from .onnx_functions import means_same
+from .onnx_graphs import FIRST, OVERRIDABLE, fix_defaults, list_nodes, read_proto
 
 #: the attributes by which operators said, before opset 7, along which axis their second operand is repeated
 _REPEATED, _AXIS = "broadcast", "axis"
 #: what the first opset has besides, of operands that a runtime might write to
 _CONSUMED = "consumed_inputs"
+#: what recurrent operators had besides: whether they yield a result, which those have that name it
+_YIELDED = "output_sequence"
 #: the domain in which nodes wait that are what they are in later opsets: the converter knows no way for some of them
 _DONE = "nnrewrite.done"
 _FAILURES = (
@@ -29,6 +32,16 @@ _FAILURES = (
 
 class ConversionError(Exception):
     """A model that cannot be brought to another opset, in the words of onnx's converter."""
+
+
+def bring_to_first(source: str | bytes, dialect: Dialect) -> bytes | None:
+    """A model, from its path or its bytes, of an opset before the first that rules know, brought there as it is read;
+    None where it is of a later one. Raises ConversionError where the converter has no way.
+    """
+    model = read_proto(source)
+    if all(one.domain not in ("", "ai.onnx") or one.version >= FIRST for one in model.opset_import):
+        return None
+    return bytes(convert(model, FIRST, dialect).SerializeToString())
 
 
 def convert(model: onnx.ModelProto, opset: int, dialect: Dialect) -> onnx.ModelProto:
@@ -47,7 +60,11 @@ def convert(model: onnx.ModelProto, opset: int, dialect: Dialect) -> onnx.ModelP
     try:
         _write_axes(fixed, _infer_ranks(fixed), dialect)
         fixed.opset_import.add(domain=_DONE, version=1)
-        made = version_converter.convert_version(fixed, opset)
+        try:
+            made = version_converter.convert_version(fixed, opset)
+        except _FAILURES:
+            _settle(fixed, opset, dialect)
+            made = version_converter.convert_version(fixed, opset)
     except _FAILURES as error:
         raise ConversionError(f"{error}") from error
     for node in made.graph.node:
@@ -62,8 +79,46 @@ def convert(model: onnx.ModelProto, opset: int, dialect: Dialect) -> onnx.ModelP
     return made
 
 
+def _settle(model: onnx.ModelProto, opset: int, dialect: Dialect) -> None:
+    """Call nodes done that mean the same at a later opset; types that were told by name are told by number.
+
+    The converter knows no way for some of them, as for recurrent operators.
+    """
+    given = max(one.version for one in model.opset_import if not one.domain)
+    for node in list_nodes(model.graph):
+        kept = [one for one in node.attribute if one.name not in (_CONSUMED, _YIELDED)]
+        plain = onnx.NodeProto(op_type=node.op_type, input=node.input, output=node.output, attribute=kept)
+        if node.domain or not means_same(plain, given, opset, dialect):
+            continue
+        forms = onnx.defs.get_schema(node.op_type, opset).attributes
+        for one in kept:
+            if one.type == onnx.AttributeProto.STRING and forms[one.name].type == onnx.defs.OpSchema.AttrType.INT:
+                number = onnx.TensorProto.DataType.Value(one.s.decode())
+                one.CopyFrom(onnx.helper.make_attribute(one.name, number))
+        del node.attribute[:]
+        node.attribute.extend(kept)
+        node.domain = _DONE
+
+
 def _infer_ranks(model: onnx.ModelProto) -> Mapping[str, int]:
-    """How many axes each value has, as far as that is known."""
+    """How many axes each value has, as far as that is known.
+
+    Many early operators tell nothing: their later forms are asked too, where what was repeated is as long as the rest.
+    """
+    later = onnx.ModelProto()
+    later.CopyFrom(model)
+    for entry in later.opset_import:
+        given = entry.version
+        if entry.domain:
+            continue
+        entry.version = FIRST
+        for node in later.graph.node:
+            if _is_repeated(node, given) and len(node.input) > 1:
+                node.input[1] = node.input[0]
+    return _read_ranks(later) | _read_ranks(model)
+
+
+def _read_ranks(model: onnx.ModelProto) -> dict[str, int]:
     graph = onnx.shape_inference.infer_shapes(model).graph
     described = (*graph.input, *graph.value_info, *graph.output)
     ranks = {

@@ -8,37 +8,75 @@ import onnx
 import onnx.inliner
 
 from ..engine.dialects.onnx_schemas import find_schema
+from ..engine.dialects.operators import Dialect
 from .onnx_graphs import list_nodes
 
 #: the domain, the name and the overload of a function
 _Name = tuple[str, str, str]
 
 
-def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
+def inline_functions(model: onnx.ModelProto, dialect: Dialect) -> onnx.ModelProto:
     """A model without functions; one that has none is returned as it is.
 
     The inliner of onnx knows no defaults of attributes, and leaves functions of another opset as they are: calls are
-    given the defaults before, and functions the opset of the model where that is the same.
+    given the defaults before, and functions the opset of the model where that means the same.
+
+    Raises ValueError where a function of another opset is called that means something else at the model's, or nothing.
     """
     if not model.functions:
         return model
-    _match_opsets(model)
+    different = _match_opsets(model, dialect)
     _add_passed_defaults(model)
     _write_defaults(model)
-    return onnx.inliner.inline_local_functions(model)
+    made = onnx.inliner.inline_local_functions(model)
+    for node in list_nodes(made.graph):
+        if (node.domain, node.op_type, node.overload) in different:
+            raise ValueError(different[node.domain, node.op_type, node.overload])
+    return made
 
 
-def _match_opsets(model: onnx.ModelProto) -> None:
-    """Let functions of another opset be of the model's where their operators are the same in both."""
+def _match_opsets(model: onnx.ModelProto, dialect: Dialect) -> dict[_Name, str]:
+    """Let functions of another opset be of the model's where their nodes mean the same in both; why others are not."""
     versions = {one.domain: one.version for one in model.opset_import}
+    different: dict[_Name, str] = {}
     for function in model.functions:
         nodes = list(list_nodes(function))
         for entry in function.opset_import:
             wanted = versions.get(entry.domain, entry.version)
-            called = {node.op_type for node in nodes if node.domain == entry.domain}
-            forms = ([find_schema(name, at, entry.domain) for at in (entry.version, wanted)] for name in called)
-            if all(was and now and was.since_version == now.since_version for was, now in forms):
+            called = [node for node in nodes if node.domain == entry.domain]
+            wrong = next((one for one in called if not means_same(one, entry.version, wanted, dialect)), None)
+            if wrong is None:
                 entry.version = wanted
+            elif entry.version != wanted:
+                name = function.domain, function.name, function.overload
+                different[name] = (
+                    f"function {function.name} of {function.domain} is of opset {entry.version},"
+                    f" and its {wrong.op_type} is not the same at opset {wanted}, which is that of the model"
+                )
+    return different
+
+
+def means_same(node: onnx.NodeProto, stated: int, wanted: int, dialect: Dialect) -> bool:
+    """Whether a node means at the opset wanted what it means at the one that is stated; element types aside, which
+    later versions of operators have more of."""
+    was, now = (find_schema(node.op_type, opset, node.domain) for opset in (stated, wanted))
+    if was is None or now is None:
+        return False
+    if was.since_version == now.since_version:
+        return True
+    known = dialect.operators.get(node.op_type)
+    changes = () if known is None or node.domain else known.facts.older
+    if any(min(stated, wanted) <= last < max(stated, wanted) for last in changes):
+        return False
+    given = {one.name for one in node.attribute}
+    defaults = [
+        {name: one.default_value.SerializeToString() for name, one in form.attributes.items()} for form in (was, now)
+    ]
+    # One that a form lacks is left out there, which is to mean what the other form has by default.
+    same = all(defaults[0][name] == defaults[1][name] or name in given for name in defaults[0].keys() & defaults[1])
+    operands = [[one.name for one in form.inputs][: len(node.input)] for form in (was, now)]
+    fits = now.min_input <= len(node.input) <= now.max_input and now.min_output <= len(node.output) <= now.max_output
+    return same and fits and given <= defaults[1].keys() and operands[0] == operands[1]
 
 
 def _add_passed_defaults(model: onnx.ModelProto) -> None:

@@ -10,6 +10,8 @@ import onnx.defs
 
 from ..engine.dialects.operators import Dialect
 
+#: opsets before this one lack the rules of broadcasting that all later ones have
+FIRST = 7
 #: from this version of the format on, an initializer that is an input as well is a default that callers may override
 OVERRIDABLE = 4
 #: lists of extents are shorter by far

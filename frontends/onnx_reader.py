@@ -27,6 +27,7 @@ from .file_kinds import explain_kind
 from .mapping import load
 from .onnx_functions import inline_functions
 from .onnx_graphs import (
+    FIRST,
     OVERRIDABLE,
     are_lists_short,
     are_maps,
@@ -44,8 +45,6 @@ from .protobuf_outline import WireError, outline_model
 _STANDARD = ("", "ai.onnx")
 #: what follows upon the version in the first bytes of a model: the tag of another field
 _FIELDS = b"\x12\x1a\x22\x28\x32\x3a\x42\x72\xa2\xca"
-#: opsets before this one lack the rules of broadcasting that all later ones have
-_FIRST = 7
 #: where so many constants, and all there are, are inputs as well, an exporter has kept the habit of older versions, and
 #: nobody means to override weights
 _HABIT = 8
@@ -82,7 +81,7 @@ def read(
         data, name, folder = load(source), name or os.fspath(source), Path(source).parent
     with pause_collection():
         proto = _parse(data, name)
-        if 0 < (opset := _find_opset(proto)) < _FIRST:
+        if 0 < (opset := _find_opset(proto)) < FIRST:
             data = _convert_to_first(data, name, opset, catalogue.find_dialect("onnx"))
             proto = _parse(data, name)
         import_domains(proto, _STANDARD)
@@ -90,7 +89,7 @@ def read(
             files = TensorFiles(name, data, folder)
             densify(proto.graph, files)
             dialect = catalogue.find_dialect("onnx")
-            model = _infer(inline_functions(proto), name, dialect)
+            model = _infer(inline_functions(proto, dialect), name, dialect)
             _check_nodes(model, name, dialect)
             names = map_called(dialect)
             for node in model.graph.all_nodes():
@@ -98,7 +97,7 @@ def read(
             interface = [_read_output(info) for info in proto.graph.output]
             _check_interface(model, interface, name)
             _read_constants(model, files)
-            leave_out_empty(model.graph.all_nodes(), dialect, model.opset_imports.get("", _FIRST))
+            leave_out_empty(model.graph.all_nodes(), dialect, model.opset_imports.get("", FIRST))
             _forget_shapes(model.graph.all_nodes(), dialect, opset)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_explain_error(error)}") from error
@@ -130,9 +129,9 @@ def _convert_to_first(data: memoryview, name: str, opset: int, dialect: Dialect)
     from .onnx_converter import ConversionError, convert  # few models are so old
 
     try:
-        return memoryview(convert(onnx.ModelProto.FromString(bytes(data)), _FIRST, dialect).SerializeToString())
+        return memoryview(convert(onnx.ModelProto.FromString(bytes(data)), FIRST, dialect).SerializeToString())
     except (ConversionError, DecodeError) as error:
-        why = f"which cannot be brought to opset {_FIRST}: {_explain_error(error)}"
+        why = f"which cannot be brought to opset {FIRST}: {_explain_error(error)}"
         raise ModelError(f"{name}: the model is of opset {opset}, {why}") from error
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..engine.base.errors import VerificationError
+from ..engine.dialects.ops_files import load as load_operators
+from ..frontends.onnx_converter import ConversionError, bring_to_first
 from .crashes import find_signal
 from .frames import Array
 from .inputs import SECOND, SIZES, draw
@@ -36,6 +38,9 @@ _WHOLE = ("int32", "int64")
 #: so many combinations of sizes are tried before a model is said not to run
 _TRIED = 60
 
+#: what stands beside a comparison with a model of an opset that the runtime does not have
+BROUGHT = "ONNX Runtime has no kernels of the original's opset: compared with what onnx's version converter makes of it"
+
 #: what runs a model on samples
 Run = Callable[[Sequence[Sequence[Array]]], list[list[Array]]]
 
@@ -58,6 +63,8 @@ class Reference:
     _loaded: dict[tuple[str | bytes, Kernels], Runtime] = field(default_factory=dict, init=False)
     _described: dict[str | bytes, Signature] = field(default_factory=dict, init=False)
     _harmless: set[tuple[object, ...]] = field(default_factory=set, init=False)
+    #: models of opsets of which the runtime has no kernels, at the first of which it has them
+    _brought: dict[str | bytes, bytes] = field(default_factory=dict, init=False)
 
     def describe(self, model: Source) -> Signature:
         """Read the inputs and outputs of a model; sizes that are free are the first with which it runs.
@@ -91,6 +98,10 @@ class Reference:
         except VerificationError as error:
             raise InterpreterError(f"{error}") from error
 
+    def list_remarks(self) -> tuple[str, ...]:
+        """What to say beside a comparison of how the originals were run."""
+        return (BROUGHT,) if self._brought else ()
+
     def _require_harmless(self, key: str | bytes, sample: Sequence[Array]) -> None:
         """Raise InterpreterError where a run on inputs of these extents would end this process.
 
@@ -113,20 +124,30 @@ class Reference:
                     raise InterpreterError("ONNX Runtime has no other kernels")
                 source, folder = found, None if isinstance(key, bytes) else Path(key).absolute().parent
             try:
-                alone = kernels is Kernels.OPTIMIZED
-                self._loaded[key, kernels] = Runtime(
-                    source,
-                    int(alone),
-                    optimized=self.precise or not alone,
-                    precise=self.precise,
-                    folder=folder,
-                    seconds=self.seconds,
-                )
+                self._loaded[key, kernels] = self._open(self._brought.get(key, source), kernels, folder)
             except ModelTimeoutError:
                 raise
             except VerificationError as error:
-                raise InterpreterError(f"{error}") from error
+                try:
+                    later = bring_to_first(key, load_operators().find_dialect("onnx"))
+                except ConversionError:
+                    later = None
+                if later is None or key in self._brought:
+                    raise InterpreterError(f"{error}") from error
+                self._brought[key] = later
+                return self._load(key, kernels)
         return self._loaded[key, kernels]
+
+    def _open(self, source: str | bytes, kernels: Kernels, folder: Path | None) -> Runtime:
+        alone = kernels is Kernels.OPTIMIZED
+        return Runtime(
+            source,
+            int(alone),
+            optimized=self.precise or not alone,
+            precise=self.precise,
+            folder=folder,
+            seconds=self.seconds,
+        )
 
 
 def _find_sizes(

@@ -120,9 +120,10 @@ def compare_models(
             return Verification((), problems, seed=seed)
         candidate = TargetModel(runtime, target, seed, samples, inputs, precise)
         found = _compare_batches(worker, source, described, candidate)
-        if found.passed or precise:
-            return found
-        return _compare_otherwise(worker, source, described, candidate, timeout) or found
+        if not (found.passed or precise):
+            found = _compare_otherwise(worker, source, described, candidate, timeout) or found
+        told = worker.list_remarks() if isinstance(worker, Reference) else ()
+        return replace(found, remarks=(*found.remarks, *told))
 
 
 def _choose_worker(

@@ -510,6 +510,22 @@ def test_functions_of_another_opset_stand_where_they_are_called_if_their_operato
     assert [node.op_type for node in model.graph] == ["Add"]
 
 
+def _call(body: str, opset: int) -> bytes:
+    """A model of opset 18 that calls a function of another."""
+    text = f"""<ir_version: 8, opset_import: ["": 18, "local": 1]>
+      net (float[2, 3] x) => (float[M, N] y) {{ y = local.f(x) }}
+      <domain: "local", opset_import: ["": {opset}]> f (a) => (b) {{ b = {body} }}"""
+    return onnx.parser.parse_model(text).SerializeToString()
+
+
+def test_functions_of_another_opset_stand_where_they_are_called_if_their_nodes_mean_the_same() -> None:
+    for body, opset in (("LeakyRelu(a)", 15), ("Softmax<axis = 0>(a)", 20), ("ReduceMax(a)", 13)):
+        assert len(read(_call(body, opset), CATALOGUE).graph) == 1
+    for body, opset in (("Squeeze<axes = [0]>(a)", 11), ("Softmax<axis = 1>(a)", 11), ("ReduceMax<axes = [0]>(a)", 13)):
+        with pytest.raises(ModelError, match=f"function f of local is of opset {opset}, and its [A-Z][A-Za-z]+ is not"):
+            read(_call(body, opset), CATALOGUE)
+
+
 def test_an_output_declared_of_another_type_than_it_is_is_refused() -> None:
     with pytest.raises(ModelError, match="malformed: output y is declared FLOAT, and is INT64"):
         _read_text('"": 18', "float[1]", "y = Shape(x)")

@@ -239,6 +239,20 @@ def test_slopes_stood_for_channels_before_operands_were_lined_up_by_their_last_a
     np.testing.assert_array_equal(found, np.where(x < 0, x * slope.reshape(3, *[1] * (len(shape) - 2)), x))
 
 
+@pytest.mark.parametrize("opset", [3, 6])
+def test_operators_that_the_converter_of_onnx_knows_no_way_for_are_what_they_are_later(opset: int) -> None:
+    consumed = "<consumed_inputs = [0]>" if opset < 6 else ""
+    text = f"""<ir_version: 3, opset_import: ["": {opset}]>
+      net (float[2, 1, 3] x, float[1, 12, 3] w, float[1, 12, 4] r, float[1] b) => (float y, int32 z) {{
+        all, last = GRU<hidden_size = 4, output_sequence = 1>(x, w, r)
+        positive = Relu{consumed}(last)
+        y = Add<broadcast = 1, axis = 1>(positive, b)
+        z = Cast<to = {6 if opset == 6 else '"INT32"'}>(y) }}"""
+    made = rewrite(onnx.parser.parse_model(text).SerializeToString()).graph
+    assert [node.op_type for node in made] == ["GRU", "Relu", "Unsqueeze", "Add", "Cast"]
+    assert not {"output_sequence", "consumed_inputs"} & {name for node in made for name in node.attributes}
+
+
 @pytest.mark.parametrize(
     ("operator", "of"), [("Less", "float"), ("Greater", "float"), ("Equal", "int32"), ("Xor", "bool")]
 )

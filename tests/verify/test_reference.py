@@ -17,7 +17,7 @@ from nnrewrite.verify import Kernels, compare_models, runtime
 from nnrewrite.verify.inputs import draw
 from nnrewrite.verify.interpreter import Interpreter
 from nnrewrite.verify.low_bit_weights import ROUNDED
-from nnrewrite.verify.reference import Reference
+from nnrewrite.verify.reference import BROUGHT, Reference
 from nnrewrite.verify.symbolic_sizes import compute_size
 from onnx import TensorProto, helper, numpy_helper
 
@@ -179,6 +179,15 @@ def test_inputs_of_types_that_numpy_has_not_are_named() -> None:
     small.opset_import[0].version = 19
     with pytest.raises(VerificationError, match=r"input x is a tensor\(float8e5m2\): such inputs cannot be drawn"):
         compare_models(small.SerializeToString(), small.SerializeToString())
+
+
+def test_an_original_of_an_opset_that_the_runtime_has_not_is_run_at_a_later_one() -> None:
+    text = """<ir_version: 3, opset_import: ["": 6]> net (float[2, 3, 2] x, float[3] s) => (float[2, 3, 2] y)
+      { y = Mul<broadcast = 1, axis = 1>(x, s) }"""
+    old = onnx.parser.parse_model(text).SerializeToString()
+    found = compare_models(old, rewrite(old).model.SerializeToString())
+    assert found.passed
+    assert BROUGHT in found.remarks
 
 
 def test_an_original_that_does_not_load_is_no_verdict() -> None:
