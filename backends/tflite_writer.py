@@ -235,17 +235,19 @@ class _Writer:
                 # a delegate takes one scale along the first axis alone
                 "quantized_dimension": quantization.axis if quantization.per_axis else 0,
             }
-        scale = quantization.scale
+        scale, zero = quantization.scale, quantization.zero_point
         half = scale.astype(np.float16)  # the type that kernels read scales of blocks in
         details: dict[str, Any] = {
             "scales": self._add_constant(half if np.array_equal(half, scale) else scale, subgraph),
-            "zero_points": self._add_constant(quantization.zero_point, subgraph),
+            "zero_points": self._add_constant(zero, subgraph) if zero.any() else -1,
             "block_size": quantization.block_size,
         }
         table = "MultiAxisQuantization" if quantization.axes else "BlockwiseQuantization"
         if quantization.axes:
             details["quantized_dimensions"] = quantization.axes
-        return {"details": Union(table, details), "quantized_dimension": quantization.axis}
+        # XNNPACK takes blocks whose file names the first axis; which one is divided the shape of the scales tells
+        axis = quantization.axis if quantization.axes else 0
+        return {"details": Union(table, details), "quantized_dimension": axis}
 
     def _add_constant(self, array: npt.NDArray[Any], subgraph: _Subgraph) -> int:
         """A tensor that only another tensor's quantization refers to; never the first one, which means none there."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from nnrewrite.backends.flatbuffer_writer import Union, encode
 from nnrewrite.backends.tflite_writer import write
 from nnrewrite.engine.base.errors import ModelError
-from nnrewrite.engine.base.quantization import Quantization
 from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.dialects.ops_files import load
 from nnrewrite.frontends import bundle, flexbuffer_reader
@@ -28,6 +26,7 @@ from nnrewrite.frontends.tflite_reader import Signature, read
 
 Make = Callable[..., bytes]
 FLOAT = 0
+FLOAT16 = 1
 INT8 = 9
 
 
@@ -281,11 +280,14 @@ def test_quantization_is_read(
 
 
 @pytest.mark.parametrize("named", [0, 1])
-def test_scales_of_blocks_are_read_from_their_tensors(named: int, catalogue: Catalogue, single: Make) -> None:
-    blocks = Quantization(np.array([[1, 2]], np.float16), np.zeros((1, 2), np.int8), named, 2)
-    data = single("ABS", {"x": (np.ones((1, 4), np.int8), blocks)}, [("INT8", [1, 4])])
-    found = read(data, catalogue).graph.initializers["x"].meta["quantization"]
-    assert found == replace(blocks, axis=1)
+def test_scales_of_blocks_are_read_from_their_tensors(named: int, built: Callable[..., ir.Model]) -> None:
+    details = Union("BlockwiseQuantization", {"scales": 1, "zero_points": 0, "block_size": 2})
+    record = {"details": details, "quantized_dimension": named}
+    scales = tensor("scales", type=FLOAT16, shape=[1, 2], buffer=1)
+    buffers = ({}, {"data": np.float16([1, 2]).tobytes()})
+    x = tensor("x", type=INT8, shape=[1, 4], quantization=record)
+    found = built([x, scales], [], [0], [0], buffers=buffers).graph.inputs[0].meta["quantization"]
+    assert (found.scale.tolist(), found.axis, found.block_size) == ([[1, 2]], 1, 2)
     assert found.scale.dtype == np.float16
 
 

@@ -65,6 +65,13 @@ def test_equal_nodes_of_pure_operators_are_one(
     assert len(made) == left and len({id(value) for value in made.outputs}) == left
 
 
+def test_a_variable_is_read_again(catalogue: Catalogue) -> None:
+    handle = ir.Value(name="handle")
+    reads = graph(*(ir.Node("tflite", "READ_VARIABLE", [handle], num_outputs=1) for _ in range(2)))
+    merge_nodes(reads, catalogue.find_dialect("tflite"))
+    assert len(reads) == 2  # what is assigned between them is read by the second alone
+
+
 def test_what_reads_two_equal_nodes_is_shared_after_them(catalogue: Catalogue) -> None:
     made = pair("Exp", {}, {})
     second = [ir.Node("", "Neg", [value], num_outputs=1) for value in made.outputs]
