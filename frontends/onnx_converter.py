@@ -10,7 +10,7 @@ import onnx.shape_inference
 from onnx import version_converter
 
 from ..engine.dialects.operators import Dialect
-from .onnx_functions import means_same
+from .onnx_functions import is_same_at
 from .onnx_graphs import FIRST, OVERRIDABLE, fix_defaults, list_nodes, read_proto
 
 #: the attributes by which operators said, before opset 7, along which axis their second operand is repeated
@@ -88,7 +88,7 @@ def _settle(model: onnx.ModelProto, opset: int, dialect: Dialect) -> None:
     for node in list_nodes(model.graph):
         kept = [one for one in node.attribute if one.name not in (_CONSUMED, _YIELDED)]
         plain = onnx.NodeProto(op_type=node.op_type, input=node.input, output=node.output, attribute=kept)
-        if node.domain or not means_same(plain, given, opset, dialect):
+        if node.domain or not is_same_at(plain, given, opset, dialect):
             continue
         forms = onnx.defs.get_schema(node.op_type, opset).attributes
         for one in kept:
