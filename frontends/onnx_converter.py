@@ -34,7 +34,7 @@ class ConversionError(Exception):
     """A model that cannot be brought to another opset, in the words of onnx's converter."""
 
 
-def bring_to_first(source: str | bytes, dialect: Dialect) -> bytes | None:
+def convert_to_first(source: str | bytes, dialect: Dialect) -> bytes | None:
     """A model, from its path or its bytes, of an opset before the first that rules know, brought there as it is read;
     None where it is of a later one. Raises ConversionError where the converter has no way.
     """
