@@ -10,7 +10,7 @@ import onnx.shape_inference
 from onnx import version_converter
 
 from ..engine.dialects.operators import Dialect
-from .onnx_functions import means_same
+from .onnx_functions import is_same_at
 from .onnx_graphs import FIRST, OVERRIDABLE, fix_defaults, list_nodes, read_proto
 
 #: the attributes by which operators said, before opset 7, along which axis their second operand is repeated
@@ -34,7 +34,7 @@ class ConversionError(Exception):
     """A model that cannot be brought to another opset, in the words of onnx's converter."""
 
 
-def bring_to_first(source: str | bytes, dialect: Dialect) -> bytes | None:
+def convert_to_first(source: str | bytes, dialect: Dialect) -> bytes | None:
     """A model, from its path or its bytes, of an opset before the first that rules know, brought there as it is read;
     None where it is of a later one. Raises ConversionError where the converter has no way.
     """
@@ -88,7 +88,7 @@ def _settle(model: onnx.ModelProto, opset: int, dialect: Dialect) -> None:
     for node in list_nodes(model.graph):
         kept = [one for one in node.attribute if one.name not in (_CONSUMED, _YIELDED)]
         plain = onnx.NodeProto(op_type=node.op_type, input=node.input, output=node.output, attribute=kept)
-        if node.domain or not means_same(plain, given, opset, dialect):
+        if node.domain or not is_same_at(plain, given, opset, dialect):
             continue
         forms = onnx.defs.get_schema(node.op_type, opset).attributes
         for one in kept:
@@ -115,7 +115,11 @@ def _infer_ranks(model: onnx.ModelProto) -> Mapping[str, int]:
         for node in later.graph.node:
             if _is_repeated(node, given) and len(node.input) > 1:
                 node.input[1] = node.input[0]
-    return _read_ranks(later) | _read_ranks(model)
+    try:
+        told = _read_ranks(later)
+    except _FAILURES:  # operators that have changed otherwise may not fit
+        told = {}
+    return told | _read_ranks(model)
 
 
 def _read_ranks(model: onnx.ModelProto) -> dict[str, int]:

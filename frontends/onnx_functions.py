@@ -44,7 +44,7 @@ def _match_opsets(model: onnx.ModelProto, dialect: Dialect) -> dict[_Name, str]:
         for entry in function.opset_import:
             wanted = versions.get(entry.domain, entry.version)
             called = [node for node in nodes if node.domain == entry.domain]
-            wrong = next((one for one in called if not means_same(one, entry.version, wanted, dialect)), None)
+            wrong = next((one for one in called if not is_same_at(one, entry.version, wanted, dialect)), None)
             if wrong is None:
                 entry.version = wanted
             elif entry.version != wanted:
@@ -56,7 +56,7 @@ def _match_opsets(model: onnx.ModelProto, dialect: Dialect) -> dict[_Name, str]:
     return different
 
 
-def means_same(node: onnx.NodeProto, stated: int, wanted: int, dialect: Dialect) -> bool:
+def is_same_at(node: onnx.NodeProto, stated: int, wanted: int, dialect: Dialect) -> bool:
     """Whether a node means at the opset wanted what it means at the one that is stated; element types aside, which
     later versions of operators have more of."""
     was, now = (find_schema(node.op_type, opset, node.domain) for opset in (stated, wanted))

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..engine.base.errors import VerificationError
 from ..engine.dialects.ops_files import load as load_operators
-from ..frontends.onnx_converter import ConversionError, bring_to_first
+from ..frontends.onnx_converter import ConversionError, convert_to_first
 from .crashes import find_signal
 from .frames import Array
 from .inputs import SECOND, SIZES, draw
@@ -129,7 +129,7 @@ class Reference:
                 raise
             except VerificationError as error:
                 try:
-                    later = bring_to_first(key, load_operators().find_dialect("onnx"))
+                    later = convert_to_first(key, load_operators().find_dialect("onnx"))
                 except ConversionError:
                     later = None
                 if later is None or key in self._brought:
