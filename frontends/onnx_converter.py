@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import onnx
 import onnx.checker
 import onnx.shape_inference
+from google.protobuf.message import DecodeError
 from onnx import version_converter
 
 from ..engine.dialects.operators import Dialect
@@ -36,9 +37,12 @@ class ConversionError(Exception):
 
 def convert_to_first(source: str | bytes, dialect: Dialect) -> bytes | None:
     """A model, from its path or its bytes, of an opset before the first that rules know, brought there as it is read;
-    None where it is of a later one. Raises ConversionError where the converter has no way.
+    None where it is of a later one. Raises ConversionError for what is no model, and where the converter has no way.
     """
-    model = read_proto(source)
+    try:
+        model = read_proto(source)
+    except DecodeError as error:
+        raise ConversionError(f"{error}") from error
     if all(one.domain not in ("", "ai.onnx") or one.version >= FIRST for one in model.opset_import):
         return None
     return bytes(convert(model, FIRST, dialect).SerializeToString())
