@@ -114,7 +114,8 @@ def test_scales_of_weights_belong_to_channels_whatever_axis_is_named(
     }
     source = single("CONV_2D", operands, [("INT8", [1, 5, 6, 4], grid(0.3, 7))], stride_h=1, stride_w=1)
     x = bytes_of((1, 5, 6, 4))
-    np.testing.assert_array_equal(run(source, x, target=target), wanted(interpreter, source, x))
+    off = run(source, x, target=target).astype(int) - wanted(interpreter, source, x)
+    assert np.abs(off).max() <= 1  # a step where a product is halfway between two codes
 
 
 @pytest.mark.parametrize("scale", [None, 0.7])
