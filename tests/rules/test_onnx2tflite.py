@@ -318,10 +318,11 @@ def test_names_types_and_free_sizes_are_kept(interpreter: Interpreter) -> None:
 
 
 def test_what_cannot_be_said_is_refused_all_at_once() -> None:
-    nodes = [helper.make_node("Det", ["x"], ["y"]), helper.make_node("Multinomial", ["x"], ["z"])]
+    pool = helper.make_node("MaxRoiPool", ["x", "areas"], ["z"], pooled_shape=[1, 1])
+    nodes = [helper.make_node("Det", ["x"], ["y"]), pool]
     with pytest.raises(UnsupportedError) as caught:
-        convert(make(nodes, {"x": draw(6, 6)}, ["y", "z"]))
-    assert {refusal.operator for refusal in caught.value.refusals} == {"Det", "Multinomial"}
+        convert(make(nodes, {"x": draw(1, 2, 6, 6), "areas": draw(1, 5)}, ["y", "z"]))
+    assert {refusal.operator for refusal in caught.value.refusals} == {"Det", "MaxRoiPool"}
 
 
 def test_a_branch_after_which_the_model_would_fail_is_not_written(interpreter: Interpreter) -> None:
