@@ -112,11 +112,17 @@ def unshare(model: bytes | str) -> bytes:
     return bytes(proto.SerializeToString())
 
 
+@functools.cache
+def _find_dequantizer() -> str:
+    """The name of the operator that turns codes into numbers: a runtime asks for each model that it loads."""
+    return load().find_dialect("onnx").find_role("dequantize").name
+
+
 def _give_zeros(proto: onnx.ModelProto, signed: MutableMapping[str, onnx.TensorProto]) -> None:
     """Give a zero to each of several steps that signed constants are multiplied by."""
     from onnx import TensorProto, helper
 
-    operator = load().find_dialect("onnx").find_role("dequantize").name
+    operator = _find_dequantizer()
     extents = {one.name: one.dims for one in proto.graph.initializer}
     for number, node in enumerate(proto.graph.node):
         if node.op_type == operator and len(node.input) == 2 and node.input[0] in signed and extents.get(node.input[1]):
