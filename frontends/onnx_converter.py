@@ -67,7 +67,7 @@ def convert(model: onnx.ModelProto, opset: int, dialect: Dialect) -> onnx.ModelP
         try:
             made = version_converter.convert_version(fixed, opset)
         except _FAILURES:
-            _settle(fixed, opset, dialect)
+            _mark_unchanged(fixed, opset, dialect)
             made = version_converter.convert_version(fixed, opset)
     except _FAILURES as error:
         raise ConversionError(f"{error}") from error
@@ -83,8 +83,8 @@ def convert(model: onnx.ModelProto, opset: int, dialect: Dialect) -> onnx.ModelP
     return made
 
 
-def _settle(model: onnx.ModelProto, opset: int, dialect: Dialect) -> None:
-    """Call nodes done that mean the same at a later opset; types that were told by name are told by number.
+def _mark_unchanged(model: onnx.ModelProto, opset: int, dialect: Dialect) -> None:
+    """Mark nodes as done that mean the same at a later opset; types that were told by name are told by number.
 
     The converter knows no way for some of them, as for recurrent operators.
     """

@@ -126,11 +126,11 @@ def _find_opset(proto: onnx.ModelProto) -> int:
 
 def _convert_to_first(data: memoryview, name: str, opset: int, dialect: Dialect) -> memoryview:
     """A model of an opset before the first that rules know, brought there; raises ModelError where that has no way."""
-    from .onnx_converter import ConversionError, convert  # few models are so old
+    from .onnx_converter import ConversionError, convert_to_first  # few models are so old
 
     try:
-        return memoryview(convert(onnx.ModelProto.FromString(bytes(data)), FIRST, dialect).SerializeToString())
-    except (ConversionError, DecodeError) as error:
+        return memoryview(convert_to_first(bytes(data), dialect) or data)
+    except ConversionError as error:
         why = f"which cannot be brought to opset {FIRST}: {_explain_error(error)}"
         raise ModelError(f"{name}: the model is of opset {opset}, {why}") from error
 

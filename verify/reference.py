@@ -39,7 +39,9 @@ _WHOLE = ("int32", "int64")
 _TRIED = 60
 
 #: what stands beside a comparison with a model of an opset that the runtime does not have
-BROUGHT = "ONNX Runtime has no kernels of the original's opset: compared with what onnx's version converter makes of it"
+CONVERTED = (
+    "ONNX Runtime has no kernels of the original's opset: compared with what onnx's version converter makes of it"
+)
 
 #: what runs a model on samples
 Run = Callable[[Sequence[Sequence[Array]]], list[list[Array]]]
@@ -64,7 +66,7 @@ class Reference:
     _described: dict[str | bytes, Signature] = field(default_factory=dict, init=False)
     _harmless: set[tuple[object, ...]] = field(default_factory=set, init=False)
     #: models of opsets of which the runtime has no kernels, at the first of which it has them
-    _brought: dict[str | bytes, bytes] = field(default_factory=dict, init=False)
+    _converted: dict[str | bytes, bytes] = field(default_factory=dict, init=False)
 
     def describe(self, model: Source) -> Signature:
         """Read the inputs and outputs of a model; sizes that are free are the first with which it runs.
@@ -100,7 +102,7 @@ class Reference:
 
     def list_remarks(self) -> tuple[str, ...]:
         """What to say beside a comparison of how the originals were run."""
-        return (BROUGHT,) if self._brought else ()
+        return (CONVERTED,) if self._converted else ()
 
     def _require_harmless(self, key: str | bytes, sample: Sequence[Array]) -> None:
         """Raise InterpreterError where a run on inputs of these extents would end this process.
@@ -124,21 +126,18 @@ class Reference:
                     raise InterpreterError("ONNX Runtime has no other kernels")
                 source, folder = found, None if isinstance(key, bytes) else Path(key).absolute().parent
             try:
-                self._loaded[key, kernels] = self._open(self._brought.get(key, source), kernels, folder)
+                self._loaded[key, kernels] = self._start_runtime(self._converted.get(key, source), kernels, folder)
             except ModelTimeoutError:
                 raise
             except VerificationError as error:
-                try:
-                    later = convert_to_first(key, load_operators().find_dialect("onnx"))
-                except ConversionError:
-                    later = None
-                if later is None or key in self._brought:
+                later = None if key in self._converted else _convert_early(key)
+                if later is None:
                     raise InterpreterError(f"{error}") from error
-                self._brought[key] = later
+                self._converted[key] = later
                 return self._load(key, kernels)
         return self._loaded[key, kernels]
 
-    def _open(self, source: str | bytes, kernels: Kernels, folder: Path | None) -> Runtime:
+    def _start_runtime(self, source: str | bytes, kernels: Kernels, folder: Path | None) -> Runtime:
         alone = kernels is Kernels.OPTIMIZED
         return Runtime(
             source,
@@ -148,6 +147,14 @@ class Reference:
             folder=folder,
             seconds=self.seconds,
         )
+
+
+def _convert_early(key: str | bytes) -> bytes | None:
+    """A model of an early opset at the first that rules know; None for another, or where there is no way."""
+    try:
+        return convert_to_first(key, load_operators().find_dialect("onnx"))
+    except ConversionError:
+        return None
 
 
 def _find_sizes(

@@ -67,16 +67,16 @@ def explain_saturation(model: bytes | str) -> str:
 
 def unshare(model: bytes | str) -> bytes:
     """A model, from its bytes or its path, in which each constant of signed bytes is read by one node, and what that
-    makes of constants alone by one as well, and each of their steps has its zero.
+    makes of constants alone by one as well, and several scales of one have as many zero points.
 
     The runtime makes unsigned weights anew for each node that reads them, under one name, and then refuses the model;
-    and it gives steps without a zero a single one, which it refuses beside several steps.
+    and where there is no zero point it makes a single one, which it refuses beside several scales.
     """
     import onnx
 
     proto = read_proto(model)
     signed = {one.name: one for one in proto.graph.initializer if one.data_type == onnx.TensorProto.INT8}
-    _give_zeros(proto, signed)
+    _add_zero_points(proto, signed)
     constants, read = {one.name for one in proto.graph.initializer}, set[str]()
     made = {
         name: node
@@ -118,8 +118,8 @@ def _find_dequantizer() -> str:
     return load().find_dialect("onnx").find_role("dequantize").name
 
 
-def _give_zeros(proto: onnx.ModelProto, signed: MutableMapping[str, onnx.TensorProto]) -> None:
-    """Give a zero to each of several steps that signed constants are multiplied by."""
+def _add_zero_points(proto: onnx.ModelProto, signed: MutableMapping[str, onnx.TensorProto]) -> None:
+    """Add the zero points, all 0, of signed constants that have several scales and none."""
     from onnx import TensorProto, helper
 
     operator = _find_dequantizer()
@@ -128,7 +128,7 @@ def _give_zeros(proto: onnx.ModelProto, signed: MutableMapping[str, onnx.TensorP
         if node.op_type == operator and len(node.input) == 2 and node.input[0] in signed and extents.get(node.input[1]):
             dims = extents[node.input[1]]
             zero = helper.make_tensor(
-                f"zeros of node {number}", TensorProto.INT8, dims, bytes(math.prod(dims)), raw=True
+                f"zero points of node {number}", TensorProto.INT8, dims, bytes(math.prod(dims)), raw=True
             )
             proto.graph.initializer.append(zero)
             signed[zero.name] = proto.graph.initializer[-1]

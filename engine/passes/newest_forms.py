@@ -44,9 +44,10 @@ def update_nodes(nodes: list[ir.Node], module: Module, given: int, newest: int |
         if node.domain != dialect.domain:
             continue
         known = dialect.operators.get(node.op_type)
-        former = next((name for last, name in _list_older_forms(known) if given <= last), None)
         # What is shown by more than one result is an option of the newer form alone.
-        if former is not None and not (known is not None and known.facts.shown is not None and len(node.outputs) > 1):
+        shows = known is not None and known.facts.shown is not None and len(node.outputs) > 1
+        former = None if shows else next((name for last, name in _list_older_forms(known) if given <= last), None)
+        if former is not None:
             form, was = dialect.operators[former], dialect.find_operator(node.op_type, given)
             if was is not None:
                 _move_attributes(node, (was, form), module.names, dialect)

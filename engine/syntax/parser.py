@@ -77,7 +77,7 @@ def _find_too_deep(parsed: lark.Tree[Any], most: int) -> Any:
         node, depth = left.pop()
         below = [child for child in node.children if isinstance(child, lark.Tree)]
         # Each operator of a row is a level of the tree that is built of it.
-        depth += len(node.children) - len(below) if node.data == "chain" else 1
+        depth += len(node.children) - len(below) if node.data == "operation" else 1
         if depth > most and not node.meta.empty:
             return node.meta
         left += [(child, depth) for child in below]

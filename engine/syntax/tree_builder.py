@@ -11,7 +11,7 @@ from ..base.errors import Span
 from ..base.startup import replace
 from . import tree
 from .diagnostics import ParseError
-from .operator_rows import build_expression, locate_token
+from .precedence import build_expression, locate_token
 
 #: how many digits an integer may be written with
 _DIGITS = 1000
@@ -242,10 +242,10 @@ class TreeBuilder(lark.Transformer[lark.Token, Any]):
         then, condition, other = children
         return tree.Conditional(then, condition, other, span)
 
-    def chain(self, span: Span, children: list[Any]) -> tree.Expression:
+    def operation(self, span: Span, children: list[Any]) -> tree.Expression:
         return build_expression(children, self._file)
 
-    def paren(self, span: Span, children: list[Any]) -> tree.Expression:
+    def parentheses(self, span: Span, children: list[Any]) -> tree.Expression:
         inside: tree.Expression = replace(children[0], span=span)
         return inside
 

@@ -17,7 +17,7 @@ from nnrewrite.verify import Kernels, compare_models, runtime
 from nnrewrite.verify.inputs import draw
 from nnrewrite.verify.interpreter import Interpreter
 from nnrewrite.verify.low_bit_weights import ROUNDED
-from nnrewrite.verify.reference import BROUGHT, Reference
+from nnrewrite.verify.reference import CONVERTED, Reference
 from nnrewrite.verify.symbolic_sizes import compute_size
 from onnx import TensorProto, helper, numpy_helper
 
@@ -187,7 +187,7 @@ def test_an_original_of_an_opset_that_the_runtime_has_not_is_run_at_a_later_one(
     old = onnx.parser.parse_model(text).SerializeToString()
     found = compare_models(old, rewrite(old).model.SerializeToString())
     assert found.passed
-    assert BROUGHT in found.remarks
+    assert CONVERTED in found.remarks
 
 
 def test_an_original_that_does_not_load_is_no_verdict() -> None:

@@ -1,4 +1,4 @@
-"""Rows of operands and operators as they are written, turned into trees by how strongly each operator binds."""
+"""Precedence of operators: rows of operands and operators as they are written become trees (precedence climbing)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .diagnostics import ParseError
 Part = lark.Token | tree.Expression
 
 #: how strongly what stands between two operands binds them; of two that bind alike the first does so first
-_BINDING = {
+_PRECEDENCE = {
     "CHOICE": 1,
     "OR": 2,
     "AND": 3,
@@ -25,7 +25,7 @@ _BINDING = {
     "MINUS": 7,
     "MULOP": 8,
 }
-_COMPARISON = _BINDING["CMP"]
+_COMPARISON = _PRECEDENCE["CMP"]
 #: and what stands before one
 _NOT, _NEGATIVE = 4, 9
 
@@ -35,7 +35,7 @@ def build_expression(row: list[Part], file: str) -> tree.Expression:
 
     Raises ParseError for comparisons in a row, and for a `not` in what binds stronger.
     """
-    return _take_operand(deque(row), 0, file)
+    return _parse_binary(deque(row), 0, file)
 
 
 def locate_token(token: lark.Token, file: str) -> Span:
@@ -44,41 +44,42 @@ def locate_token(token: lark.Token, file: str) -> Span:
     return Span(file, line, column, token.end_line or line, token.end_column or column)
 
 
-def _take_operand(row: deque[Part], least: int, file: str) -> tree.Expression:
-    """Take an operand off a row, with what binds it at `least` so strongly."""
+def _parse_binary(row: deque[Part], least: int, file: str) -> tree.Expression:
+    """Take an operand off a row, and what operators of this precedence or a higher one join to it."""
     first = row.popleft()
-    left = _take_behind_prefix(first, row, least, file) if isinstance(first, lark.Token) else first
-    while row and (binding := _find_binding(row[0])) >= least:
+    left = _parse_unary(first, row, least, file) if isinstance(first, lark.Token) else first
+    while row and (precedence := _find_precedence(row[0])) >= least:
         operator = row.popleft()
         assert isinstance(operator, lark.Token)
-        right = _take_operand(row, binding + 1, file)
-        span = _join(left.span, right.span)
+        right = _parse_binary(row, precedence + 1, file)
+        span = _join_spans(left.span, right.span)
         if operator.type == "CHOICE":
             left = tree.Choice(left, right, span)
         else:
             left = tree.Binary(" ".join(operator.split()), left, right, span)
-        if binding == _COMPARISON and row and isinstance(row[0], lark.Token) and _find_binding(row[0]) == binding:
+        if precedence == _COMPARISON and row and _find_precedence(row[0]) == _COMPARISON:
+            assert isinstance(row[0], lark.Token)
             help = "each comparison stands for itself: `1 < n and n < 3`"
             raise ParseError(locate_token(row[0], file), f"unexpected `{row[0]}`", help)
     return left
 
 
-def _take_behind_prefix(prefix: lark.Token, row: deque[Part], least: int, file: str) -> tree.Expression:
+def _parse_unary(prefix: lark.Token, row: deque[Part], least: int, file: str) -> tree.Expression:
     """Take the operand behind a `not` or a minus, which a number has in it."""
     place = locate_token(prefix, file)
     if prefix.type == "NOT" and least > _NOT:
         raise ParseError(place, "unexpected `not`", "behind an operator it stands in parentheses: `a == (not b)`")
-    operand = _take_operand(row, _NOT if prefix.type == "NOT" else _NEGATIVE, file)
-    span = _join(place, operand.span)
+    operand = _parse_binary(row, _NOT if prefix.type == "NOT" else _NEGATIVE, file)
+    span = _join_spans(place, operand.span)
     if prefix.type == "MINUS" and isinstance(operand, tree.Literal) and isinstance(operand.value, (int, float)):
         return tree.Literal(-operand.value, span)
     return tree.Unary(str(prefix), operand, span)
 
 
-def _find_binding(part: Part) -> int:
+def _find_precedence(part: Part) -> int:
     assert isinstance(part, lark.Token)
-    return _BINDING[part.type]
+    return _PRECEDENCE[part.type]
 
 
-def _join(first: Span, last: Span) -> Span:
+def _join_spans(first: Span, last: Span) -> Span:
     return Span(first.file, first.line, first.column, last.end_line, last.end_column)
