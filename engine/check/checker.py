@@ -9,7 +9,7 @@ import onnx.defs
 
 from ..base.errors import Diagnostic, Note
 from ..dialects.operators import Catalogue
-from ..rewrite.outlines import Contents, outline_rules
+from ..rewrite.outlines import Contents, RuleOutlines, outline_rules
 from ..rewrite.rules import Override
 from ..syntax import tree
 from ..syntax.diagnostics import Collector, find_unknown_dialects
@@ -38,8 +38,8 @@ def review(
 ) -> tuple[list[Diagnostic], list[Override], Contents | None]:
     """Find all mistakes, as `check` does, the rules that take the place of another pack's, and what the files hold.
 
-    What is `sound` already, of packs that others are laid over, is not looked at again. Of files with mistakes nobody
-    needs to know what they hold.
+    What is `sound` already beside this catalogue, of packs that others are laid over, is not looked at again. Of files
+    with mistakes nobody needs to know what they hold.
     """
     diagnosis = Collector()
     definitions = _collect_definitions(files, diagnosis)
@@ -50,19 +50,21 @@ def review(
     world = World(catalogue, known, find_builders(ends), find_refusers(ends), complete and not loops, diagnosis)
     _check_headers(files, catalogue, diagnosis)
     _check_names(files, diagnosis)
-    before = sound.find_sound(catalogue, known) if sound is not None else frozenset()
+    before = sound.find_sound(known) if sound is not None else frozenset()
     good: list[tree.RuleFile] = []
     for file in files:
         context = _make_context(file, world)
         if context is not None:
             items = tuple(item for item in file.items if id(item) in before or _check_item(item, context))
             good.append(file if items == file.items else replace(file, items=items))
+    outlines: RuleOutlines = {}
     if sound is not None and complete and not loops:
-        sound.keep(catalogue, known, (item for file in good for item in file.items))
+        sound.keep(known, (item for file in good for item in file.items))
+        outlines = sound.outlines
     contents = None
     overrides: list[Override] = []
     if complete and (good := [file for file in good if file.items]):
-        contents = outline_rules(good, catalogue)
+        contents = outline_rules(good, catalogue, outlines)
         overrides = report_shadowed(good, catalogue, contents, diagnosis)
     order = {file.span.file: position for position, file in enumerate(files)}
     found = sorted(diagnosis.found, key=lambda d: (order.get(d.span.file, len(files)), d.span.line, d.span.column))

@@ -11,18 +11,13 @@ from ..dialects.operators import Dialect, OperatorSpec
 from ..rewrite.stages import OF_SOURCE, STAGES, list_template_dialects
 from ..syntax import tree
 from ..syntax.diagnostics import suggest
-from ..syntax.tree_traversal import rebuild, walk
+from ..syntax.tree_traversal import rebuild
 from .checked import Item
 
 
 def place_operands(item: Item, source: Dialect, target: Dialect) -> tuple[Item, list[Diagnostic]]:
-    """An item with all operands that it names in their places, and the mistakes made in naming them.
-
-    It is the item itself where it names none.
-    """
+    """An item with all operands that it names in their places, and the mistakes made in naming them."""
     wrong: list[Diagnostic] = []
-    if not any(type(node) is tree.Argument and node.operand for node in walk(item)):
-        return item, wrong
     if isinstance(item, tree.Definition):
         return replace(item, body=_place_all(item.body, (target, source), wrong)), wrong
     if isinstance(item, tree.Table) or item.stage not in STAGES:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.data_files import OPERATORS
 from ..base.errors import RewriteError, RuleError
+from ..base.regular_files import explain_failure, read_text
 from .dialect_facts import DialectFacts
 from .facts import OperatorFacts
 from .operators import Catalogue, Dialect, Operand, OperatorSpec, Option
@@ -21,10 +22,29 @@ _ZERO = {"bool": False, "float": 0.0, "string": "", "bytes": b"", "subgraph": No
 
 
 def load(paths: Iterable[Path] = ()) -> Catalogue:
-    """Read the program's files and, over them, those of packs; raises RuleError with the mistakes of a pack's."""
-    documents = [_read_own(), *(_read_yaml(path, checked=True) for path in paths)]
+    """Read the program's files and, over them, those of packs; raises RuleError with the mistakes of a pack's.
+
+    For files that say what they said before, the catalogue is the same.
+    """
+    over = tuple(paths)
+    return _load(over, tuple(map(_read_text, (*OPERATORS, *over))))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return read_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RewriteError(f"{path}: {explain_failure(error)}") from error
+
+
+@functools.lru_cache(8)  # each set of packs has its own
+def _load(paths: tuple[Path, ...], texts: tuple[str, ...]) -> Catalogue:
+    own = dict[str, dict[str, Any]]()
+    for path, text in zip(OPERATORS, texts, strict=False):
+        own |= _read_document(path, text)
+    over = zip(paths, texts[len(OPERATORS) :], strict=True)
     merged: dict[str, dict[str, Any]] = {}
-    for document in documents:
+    for document in (own, *(_read_checked(path, text, own) for path, text in over)):
         for name, entry in document.items():
             known = merged.setdefault(name, {})
             for key, value in (entry or {}).items():
@@ -32,33 +52,29 @@ def load(paths: Iterable[Path] = ()) -> Catalogue:
     return Catalogue({name: _read_dialect(name, entry) for name, entry in merged.items()})
 
 
-def _read_own() -> dict[str, dict[str, Any]]:
-    """The dialects that come with the program, each in one file."""
-    return {name: entry for path in OPERATORS for name, entry in _read_yaml(path).items()}
+def _read_checked(path: Path, text: str, own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The operators of a pack; raises RuleError with the mistakes in them."""
+    from .schema import find_mistakes
+
+    found = find_mistakes(path, text, own)
+    if found:
+        raise RuleError(found, {str(path): text})
+    return {} if _parse_document(text) is None else _read_document(path, text)
 
 
-def _read_yaml(path: Path, checked: bool = False) -> dict[str, dict[str, Any]]:
+def _read_document(path: Path, text: str) -> dict[str, dict[str, Any]]:
     import yaml  # what is read stays in the cache of packs
 
     try:
-        text = path.read_text(encoding="utf-8")
-        if checked:
-            from .schema import find_mistakes
-
-            found = find_mistakes(path, text, _read_own())
-            if found:
-                raise RuleError(found, {str(path): text})
         document = _parse_document(text)
-    except (OSError, yaml.YAMLError) as error:
+    except yaml.YAMLError as error:
         raise RewriteError(f"{path}: {error}") from error
-    if document is None and checked:
-        return {}
     if not isinstance(document, dict) or not all(isinstance(entry, dict) for entry in document.values()):
         raise RewriteError(f"{path}: expected dialects, each a mapping")
     return document
 
 
-@functools.lru_cache(32)  # the program's files, read anew for each pack that lies over them
+@functools.lru_cache(32)  # the program's files, read anew for each set of packs that lies over them
 def _parse_document(text: str) -> Any:
     import yaml
 

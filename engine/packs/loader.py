@@ -11,7 +11,7 @@ from pathlib import Path
 import onnx.defs
 
 from ..base import file_cache
-from ..base.data_files import BUILT_IN, OPERATORS
+from ..base.data_files import BUILT_IN
 from ..base.errors import CallError, Diagnostic, RuleError, suggest_nearest
 from ..base.held_files import read_once
 from ..base.startup import dataclass, replace
@@ -181,8 +181,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
         follow = find_built_in(target)
         if follow is not None:  # rules of the target's own come after those of every pack that aims at it
             return _read([follow, *paths], {**texts, **_read_texts([follow])}, parses)
-    entries = list_entries(paths)
-    catalogue = _load_catalogue(tuple(entries), tuple(map(read_text, (*OPERATORS, *entries))))
+    catalogue = ops_files.load(list_entries(paths))
     if unknown := [one for file in files for one in find_unknown_dialects(file, catalogue.dialects)]:
         raise RuleError([*diagnostics, *unknown], dict(texts))
     parses.keep()
@@ -202,7 +201,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
         checked = program if program and _is_checked(program, parses) else []
     if checked:  # is free of mistakes: only what lies over it is looked at
         _note_checked([file for file in files if paths[file.rank] in checked], catalogue, parses)
-    found, overrides, contents = review(files, catalogue, not diagnostics, parses.sound)
+    found, overrides, contents = review(files, catalogue, not diagnostics, parses.find_sound(catalogue))
     if len(program) == len(paths) and not found and not diagnostics:
         # Packs lean on those below them alone, so these have no mistakes either; but for rules that were left out.
         whole = any(file.without for file in files)
@@ -242,13 +241,7 @@ def _is_checked(program: Sequence[Path], parses: Parses) -> bool:
 def _note_checked(files: Sequence[tree.RuleFile], catalogue: Catalogue, parses: Parses) -> None:
     items = [item for file in files for item in file.items]
     definitions = {item.name: item for item in items if isinstance(item, tree.Definition)}
-    parses.sound.keep(catalogue, definitions, items)
-
-
-@functools.lru_cache(4)
-def _load_catalogue(entries: tuple[Path, ...], texts: tuple[str, ...]) -> Catalogue:
-    """The operators as some files say, with ops.yaml first, so that packs laid over each other have one catalogue."""
-    return ops_files.load(entries)
+    parses.find_sound(catalogue).keep(definitions, items)
 
 
 @functools.lru_cache(1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..base import file_cache
 from ..base.errors import Diagnostic
-from ..check.checked import CheckedItems, Item
+from ..check.checked import CheckedItems, Item, Mentions
 from ..check.named_operands import place_operands
 from ..dialects.operators import Catalogue
 from ..rewrite.families import rename_tree
@@ -21,8 +21,19 @@ from .serialization import freeze, thaw
 
 #: how many files are kept, the ones used last
 MOST_ENTRIES = 512
+#: how many catalogues are known at a time that items are checked beside
+MOST_CATALOGUES = 8
 #: stands between a file and what a fragment of it calls
 MARK = ":"
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is known of items beside a catalogue: those without mistakes, and what those that name operands become."""
+
+    catalogue: Catalogue
+    sound: CheckedItems
+    placed: dict[int, tuple[Item, Item, list[Diagnostic]]]
 
 
 class Parses:
@@ -35,11 +46,10 @@ class Parses:
         self._found: dict[str, tree.RuleFile] = {}
         self._marked: dict[tuple[int, str], tuple[tree.Fragment, tree.Fragment]] = {}
         self._filled: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[object, tree.RuleFile]] = {}
-        #: those of their items that have been checked
-        self.sound = CheckedItems()
+        #: what their items mention
+        self.mentions = Mentions()
         self._named: dict[tuple[int, tuple[tuple[str, str], ...]], Item] = {}
-        self._catalogue: Catalogue | None = None
-        self._placed: dict[int, tuple[Item, Item, list[Diagnostic]]] = {}
+        self._beside: dict[int, _Beside] = {}
         self._decided: dict[tuple[int, tuple[str, ...]], tuple[Item, Item]] = {}
         self._bytes: dict[int, tuple[Item, bytes]] = {}
 
@@ -76,7 +86,7 @@ class Parses:
 
     def rename_item(self, item: Item, names: Mapping[str, str]) -> Item:
         """An item of one of the files with other names for some definitions, the same whenever it is asked for."""
-        own = self.sound.list_mentioned(item) & names.keys()
+        own = self.mentions.list_names(item) & names.keys()
         if own:  # an operator that the item calls by a name of its own is no definition
             own -= {one.callee for one in walk(item) if isinstance(one, tree.Call) and one.wildcard}
         if not own:
@@ -94,20 +104,33 @@ class Parses:
     ) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
         """Files with all operands that are named in their places, and the mistakes made in naming them; of an item the
         same whenever it is asked for, so that it need not be checked again."""
-        if catalogue is not self._catalogue:
-            self._catalogue, self._placed, self._bytes = catalogue, {}, {}
+        placed = self._find_beside(catalogue).placed
         found, wrong = [], list[Diagnostic]()
         for file in files:
             source, target = catalogue.find_dialect(file.source), catalogue.find_dialect(file.target)
             items = []
             for item in file.items:
-                if id(item) not in self._placed:  # kept with the item, whose identity is nobody else's then
-                    self._placed[id(item)] = item, *place_operands(item, source, target)
-                _, made, mistakes = self._placed[id(item)]
+                if not self.mentions.has_named_operands(item):
+                    items.append(item)
+                    continue
+                if id(item) not in placed:  # kept with the item, whose identity is nobody else's then
+                    placed[id(item)] = item, *place_operands(item, source, target)
+                _, made, mistakes = placed[id(item)]
                 items.append(made)
                 wrong += mistakes
             found.append(replace(file, items=tuple(items)))
         return found, wrong
+
+    def find_sound(self, catalogue: Catalogue) -> CheckedItems:
+        """Those of the items that have been checked beside a catalogue."""
+        return self._find_beside(catalogue).sound
+
+    def _find_beside(self, catalogue: Catalogue) -> _Beside:
+        if id(catalogue) not in self._beside:  # kept with the catalogue, whose identity is nobody else's then
+            for oldest in [*self._beside][: 1 - MOST_CATALOGUES]:
+                del self._beside[oldest]
+            self._beside[id(catalogue)] = _Beside(catalogue, CheckedItems(self.mentions), {})
+        return self._beside[id(catalogue)]
 
     def keep_decided(self, item: Item, conditions: tuple[str, ...], made: Item) -> Item:
         """What an item becomes by some conditions, the same whenever it is told of."""

@@ -46,7 +46,7 @@ def separate_definitions(
         own = called[file.span.file]
         others = owners.keys() - own.keys()
         for item in file.items:
-            if not others.isdisjoint(parses.sound.list_mentioned(item)):
+            if not others.isdisjoint(parses.mentions.list_names(item)):
                 wrong += (
                     _make_diagnostic(call, owners[call.callee], names, file) for call in _list_calls(item, others)
                 )

@@ -69,6 +69,6 @@ def explain_clash(use: tree.Use, defined: bool) -> Diagnostic:
 
 def resolve_marks(items: Sequence[Item], parses: Parses, own: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """What the calls in items mean that say of which file they are, by what each file calls its own."""
-    marked = {name for item in items for name in parses.sound.list_mentioned(item) if MARK in name}
+    marked = {name for item in items for name in parses.mentions.list_names(item) if MARK in name}
     split = {name: name.rpartition(MARK) for name in marked}
     return {name: own[file].get(called, called) for name, (file, _, called) in split.items()}

@@ -26,7 +26,7 @@ def decide_choices(files: Sequence[tree.RuleFile], catalogue: Catalogue, parses:
     found = []
     for file in files:
         items = [
-            _decide(item, file, catalogue, availability, parses) if parses.sound.has_choice(item) else item
+            _decide(item, file, catalogue, availability, parses) if parses.mentions.has_choice(item) else item
             for item in file.items
         ]
         found.append(replace(file, items=tuple(items)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..base.startup import dataclass
+from ..base.startup import dataclass, replace
 from ..dialects.operators import Catalogue, Dialect, list_catalogue
 from ..syntax import tree
 from .conditions import list_conditions
@@ -14,6 +14,8 @@ from .pattern import compile_equations, is_deep, iterate_nodes
 from .stages import OF_SOURCE
 
 Key = tuple[str, str]
+#: rules in outline by the identity of the item that they are of, whose own place and rank count nothing
+RuleOutlines = dict[int, tuple["Outline", ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,12 @@ class Contents:
         return {name for one in self.outlines for name in (one.name, one.name.partition(".")[0])}
 
 
-def outline_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Contents:
-    """Outline the rules of checked files: of the packs that are laid over each other the last is tried first."""
+def outline_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue, known: RuleOutlines | None = None) -> Contents:
+    """Outline the rules of checked files: of the packs that are laid over each other the last is tried first.
+
+    What is `known` of items beside the same definitions is not found out again, and what is found is added to it.
+    """
+    known = {} if known is None else known
     outlines: list[Outline] = []
     places = {
         item.name: (number, place)
@@ -73,20 +79,33 @@ def outline_rules(files: Sequence[tree.RuleFile], catalogue: Catalogue) -> Conte
     }
     definitions = {one.name: one for file in files for one in file.items if isinstance(one, tree.Definition)}
     for number, file in enumerate(files):
-        source, target = catalogue.find_dialect(file.source), catalogue.find_dialect(file.target)
         for place, item in enumerate(file.items):
             if isinstance(item, tree.Definition):
                 continue
-            for member, rule in list_members(item):
-                reads = source if rule.stage in OF_SOURCE else target
-                equations = compile_equations(rule.equations, reads, file.opsets[1])
-                weight = sum(min(n.compute_weight() for n in iterate_nodes(e.value)) for e in equations)
-                roots = tuple(dict.fromkeys(_list_roots(rule.equations[-1].value, reads, file.opsets)))
-                deep, needs = is_deep(equations), list_needs(rule, reads, list_conditions(rule.clauses, definitions))
-                for stage in (rule.stage, *rule.other_stages):
-                    order = (-file.rank, -rule.priority, -weight, len(outlines))
-                    outlines.append(Outline(rule.name, stage, roots, order, number, place, member, deep, needs))
+            if id(item) not in known:
+                known[id(item)] = tuple(_outline_item(item, file, catalogue, definitions))
+            for one in known[id(item)]:
+                order = (-file.rank, *one.order[1:3], len(outlines))
+                outlines.append(replace(one, order=order, file=number, item=place))
     return Contents(tuple(outlines), places)
+
+
+def _outline_item(
+    item: tree.Rule | tree.Table,
+    file: tree.RuleFile,
+    catalogue: Catalogue,
+    definitions: Mapping[str, tree.Definition],
+) -> Iterator[Outline]:
+    """The rules that an item stands for, each for every stage that it has, as if the item stood alone."""
+    source, target = catalogue.find_dialect(file.source), catalogue.find_dialect(file.target)
+    for member, rule in list_members(item):
+        reads = source if rule.stage in OF_SOURCE else target
+        equations = compile_equations(rule.equations, reads, file.opsets[1])
+        weight = sum(min(n.compute_weight() for n in iterate_nodes(e.value)) for e in equations)
+        roots = tuple(dict.fromkeys(_list_roots(rule.equations[-1].value, reads, file.opsets)))
+        deep, needs = is_deep(equations), list_needs(rule, reads, list_conditions(rule.clauses, definitions))
+        for stage in (rule.stage, *rule.other_stages):
+            yield Outline(rule.name, stage, roots, (0, -rule.priority, -weight, 0), 0, 0, member, deep, needs)
 
 
 def _list_roots(expression: tree.Expression, reads: Dialect, opsets: tuple[int, int]) -> Iterator[Key]:

@@ -23,6 +23,7 @@ from nnrewrite.engine.dialects.operators import Catalogue
 from nnrewrite.engine.packs import folders, headers, loader
 from nnrewrite.engine.packs.parse_cache import Parses
 from nnrewrite.engine.passes.pass_list import convert_graph
+from nnrewrite.engine.rewrite import outlines
 from nnrewrite.engine.rewrite.rules import RuleSet
 from nnrewrite.engine.syntax import parser, tree
 from nnrewrite.engine.syntax.tree_traversal import walk
@@ -106,6 +107,35 @@ def test_what_is_sound_is_looked_at_again_only_beside_other_definitions(
     assert not found("user", "alone", "before", "more") and looked == ["thrice"]
     assert any("once" in message for message in found("user", "alone", "after")) and "other" not in looked
     assert {"mine", "twice", "once"} <= set(looked)
+
+
+def test_what_is_known_of_rules_in_outline_is_found_out_again_only_beside_other_definitions(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "user": "rule mine { y = ABS(x) where good(x) => y = Abs(x) test x: f32[2] }",
+        "alone": "rule other { y = NEG(x) => y = Neg(x) test x: f32[2] }",
+        "before": 'def good(x) = dtype(x) == "f32"',
+        "after": 'def good(x) = dtype(x) == "i32"',
+    }
+    files = {name: parser.parse(HEADER + text, name) for name, text in texts.items()}
+    drawn: list[str] = []
+    draw = outlines._outline_item
+    monkeypatch.setattr(outlines, "_outline_item", lambda one, *given: drawn.append(one.name) or draw(one, *given))
+    sound = CheckedItems()
+
+    def outline(*names: str) -> outlines.Contents:
+        drawn.clear()
+        mistakes, _, contents = checker.review([files[name] for name in names], catalogue, True, sound)
+        assert not mistakes and contents is not None
+        assert contents == outlines.outline_rules([files[name] for name in names], catalogue)
+        return contents
+
+    first = outline("user", "alone", "before")
+    assert drawn == ["mine", "other", "mine", "other"]
+    assert outline("alone", "user", "before").outlines[1].file == 1 and drawn == ["mine", "other"][::-1]
+    assert outline("user", "alone", "after").outlines[0].needs != first.outlines[0].needs
+    assert drawn == ["mine", "mine", "other"]
 
 
 # ---- finding and laying over
@@ -657,7 +687,9 @@ def test_nothing_half_written_is_left_behind(make: Make, kept: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_from_the_second_start_on_loading_takes_a_part_of_the_time_of_checking() -> None:
+def test_from_the_second_start_on_loading_takes_a_part_of_the_time_of_checking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     loader.load(["tflite2onnx"])
 
     def load() -> None:
@@ -665,6 +697,10 @@ def test_from_the_second_start_on_loading_takes_a_part_of_the_time_of_checking()
         rules = RuleSet(pack.files, pack.catalogue, 18, pack.contents)
         for operator in ("CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "RESHAPE", "PAD", "MEAN", "SOFTMAX", "CONCATENATION"):
             assert rules.list_candidates("lower", "tflite", operator)
+
+    def check() -> None:
+        begin_anew(monkeypatch)
+        loader.read(["tflite2onnx"])
 
     def measure(call: Callable[[], object]) -> float:
         """The least seconds of processor time of a few calls."""
@@ -675,7 +711,7 @@ def test_from_the_second_start_on_loading_takes_a_part_of_the_time_of_checking()
             times.append(time.process_time() - started)
         return min(times)
 
-    assert measure(load) < measure(lambda: loader.read(["tflite2onnx"])) / 3
+    assert measure(load) < measure(check) / 3
 
 
 def test_the_mistakes_of_a_pack_are_looked_for_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
