@@ -151,6 +151,12 @@ def count_refused(outcome: str) -> int:
     return int(count) if found else 0
 
 
+def find_firing(outcomes: Sequence[str]) -> int | None:
+    """The place of the first fixed case on which the rule fired; None where it did on none."""
+    found = (_OUTCOME.fullmatch(outcome) for outcome in outcomes)
+    return next((place for place, one in enumerate(found) if one is not None and one[3] == "1"), None)
+
+
 def read_entries(file: Path) -> dict[str, Entry]:
     """All that a record has, by the names of rules and categories; raises CallError where it cannot be read."""
     if not file.is_file():
@@ -241,6 +247,7 @@ __all__ = [
     "Entry",
     "count_refused",
     "explain_missing",
+    "find_firing",
     "format_outcome",
     "judge_fixed",
     "list_changed",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ..verify.interpreter import require
 from . import odd_models, random_graphs
 from .rule_sets import RuleSets
-from .runner import Tally
+from .tally import Tally
 from .turns import Budget, Wanted, list_sources, list_turns
 from .worker_pool import Worker, wait_for_ready
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from . import baseline, odd_models, random_graphs
 from .rule_sets import RuleSets, Trial
-from .runner import SHRINKING, Tally
+from .runner import SHRINKING
 from .subjects import Subject
+from .tally import Tally
 
 #: cases tried before another rule has its turn
 _TURN = 4

@@ -21,8 +21,9 @@ from ..verify.interpreter import Interpreter
 from . import odd_models, random_graphs
 from .oracle import Oracle
 from .rule_sets import RuleSets, Trial
-from .runner import Tally, examine, repeat
+from .runner import examine, repeat
 from .subjects import Subject
+from .tally import Tally
 from .turns import Task, list_sources
 
 #: draws of graphs about one operator for each that is wanted, before giving up

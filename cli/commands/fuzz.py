@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ...fuzz.runner import Tally
     from ...fuzz.selection import Plan
+    from ...fuzz.tally import Tally
     from ...fuzz.turns import Budget
 
 #: where in the folder of failures Hypothesis keeps examples

@@ -46,10 +46,11 @@ from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.quantization_parameters import StepQuantization
 from nnrewrite.fuzz.random_graphs import NAME
 from nnrewrite.fuzz.rule_sets import RuleSets, list_stacks
-from nnrewrite.fuzz.runner import Tally, examine
+from nnrewrite.fuzz.runner import examine
 from nnrewrite.fuzz.schedule import Interrupted, fuzz
 from nnrewrite.fuzz.sketch import Case, Step, Value
 from nnrewrite.fuzz.subjects import Subject, list_subjects
+from nnrewrite.fuzz.tally import Tally
 from nnrewrite.fuzz.turns import Budget, Wanted
 from nnrewrite.fuzz.unknown import forget_extents
 from nnrewrite.verify import Interpreter

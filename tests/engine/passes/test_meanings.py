@@ -16,8 +16,9 @@ from nnrewrite.fuzz.choices import Choices
 from nnrewrite.fuzz.failure_files import replay, save
 from nnrewrite.fuzz.oracle import Oracle
 from nnrewrite.fuzz.rule_sets import list_stacks
-from nnrewrite.fuzz.runner import Tally, examine
+from nnrewrite.fuzz.runner import examine
 from nnrewrite.fuzz.subjects import Subject, list_subjects
+from nnrewrite.fuzz.tally import Tally
 from nnrewrite.verify import Interpreter
 
 pytestmark = pytest.mark.slow
