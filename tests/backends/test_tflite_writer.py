@@ -178,7 +178,7 @@ def has_extents_of_one_run(node: ir.Node) -> bool:
 
 @pytest.mark.slow
 @given(whole_models(), st.sampled_from([0, 1 << 30]))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_any_graph_is_read_back_as_it_was(described: Callable[[ir.Model], Any], model: ir.Model, inline: int) -> None:
     for graph in model.meta["subgraphs"]:
         for node in graph:

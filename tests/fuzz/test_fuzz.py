@@ -273,7 +273,7 @@ def mistaken(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mistake_in_a_rule_is_found(name: str, mistaken: tuple[str, ...], interpreter: Interpreter) -> None:
     *_, rule = MUTANTS[name]
-    tally = examine(found(mistaken, rule), oracle(interpreter, mistaken), 60)
+    tally = examine(found(mistaken, rule), oracle(interpreter, mistaken), 60, shrinking=1.0)
     assert tally.failure is not None
     case, finding = tally.failure
     assert finding.end is End.FAILED

@@ -232,7 +232,7 @@ def test_trees_that_are_too_large_for_a_table_are_refused_by_their_size() -> Non
         nnrewrite.rewrite(model.SerializeToString(), to="tflite")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_forests_with_too_many_weights_are_refused_by_their_number() -> None:
     one = {"nodes_modes": ["LEAF"]} | {
         f"nodes_{name}": [0] for name in ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids")
