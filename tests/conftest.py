@@ -24,10 +24,15 @@ from nnrewrite.verify import Interpreter
 def pytest_configure() -> None:
     """Look at old objects seldom: rules that are loaded stay, millions of them, and are looked at for nothing; and let
     examples take what time they take."""
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(200_000, 20, 100)
     # What an example takes tells of the machine's other work.
     settings.register_profile("tests", deadline=None)
     settings.load_profile("tests")
+
+
+def pytest_sessionfinish() -> None:
+    """Look at old objects no more: pytest does so several times before it ends."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
