@@ -67,6 +67,7 @@ def test_every_module_is_in_a_room(graph: Mapping[str, set[str]]) -> None:
     assert [name for name in graph if room(name, known) is None] == ["engine"]
 
 
+@pytest.mark.slow
 def test_every_room_has_modules(graph: Mapping[str, set[str]]) -> None:
     known = layers()
     assert set(known) == {room(name, known) for name in graph} - {None}

@@ -45,6 +45,7 @@ def test_sources_hold_the_model_and_register_what_it_needs(tmp_path: Path) -> No
     assert "my_net_operators = 2;" in header
 
 
+@pytest.mark.slow
 def test_what_is_not_registered_is_refused() -> None:
     model = build("Tanh", "Gelu")
     with pytest.raises(UnsupportedError, match="TensorFlow Lite Micro registers no GELU"):
@@ -80,6 +81,7 @@ def draw_graph(size: int, span: int) -> ir.Graph:
     return ir.Graph(values[:1], values[-1:], nodes=nodes)
 
 
+@pytest.mark.slow
 def test_time_to_plan_memory_grows_with_the_graph_and_not_with_its_square() -> None:
     def time_plan(size: int) -> float:
         graph, started = draw_graph(size, 3), time.process_time()

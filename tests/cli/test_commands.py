@@ -109,6 +109,7 @@ def test_a_name_that_is_too_long_for_a_folder_is_none_of_a_pack(
 # ---- ops
 
 
+@pytest.mark.slow
 def test_every_operator_is_listed_with_its_state() -> None:
     lines = call("ops").stdout.splitlines()
     count = sum(
@@ -163,6 +164,7 @@ def test_one_operator_is_told_whole() -> None:
     assert re.search(r"unfuse_activation \(tflite2onnx/activation.rules:\d+\), stage normalize", text)
 
 
+@pytest.mark.slow
 def test_an_unknown_operator_is_told_with_what_may_be_meant() -> None:
     result = call("ops", "CONV2D")
     assert result.exit_code == 2
@@ -283,6 +285,7 @@ def test_what_a_pack_takes_the_place_of_is_said(model: Path, pack: Path) -> None
     assert "rewrite: note: mine (pack/mine.rules:2) takes the place of unary.ABS" in result.stderr
 
 
+@pytest.mark.slow
 def test_what_a_pack_takes_the_place_of_is_said_once_and_where_it_occurs(
     model: Path, pack: Path, single: Callable[..., bytes]
 ) -> None:

@@ -185,6 +185,7 @@ def test_a_file_that_somebody_else_wrote_is_not_replaced_by_code(name: str) -> N
     refuses(f"{name}: was not written by nnrewrite", "net.onnx", "-o", "code/", status=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["made/", "made.keras"])
 @pytest.mark.parametrize("more", [(), ("--signature", "all")])
 def test_code_is_written_anew_by_the_same_call(place: str, more: tuple[str, ...]) -> None:

@@ -200,6 +200,7 @@ def test_rules_are_tried_with_figures_for_each(
     assert one["rule"] == "unary.NEG" and one["tried"] == one["passed"] > 0
 
 
+@pytest.mark.slow
 def test_what_was_not_tried_has_its_place(
     folder: Path, call: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

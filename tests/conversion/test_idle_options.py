@@ -47,6 +47,7 @@ def sources(tmp_path: Path, single: Callable[..., bytes]) -> dict[str, Path]:
     return {"tflite": lite, "onnx": write_model(tmp_path / "exp.onnx", 17, "y", "y = Exp(x)"), "pt2": PROGRAM}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", EFFECTS)
 def test_an_option_without_effect_is_refused_and_told_what_it_is_about(sources: dict[str, Path], option: str) -> None:
     value, effects = EFFECTS[option]

@@ -99,6 +99,7 @@ def test_a_target_may_have_no_rules_of_its_own(source: bytes, tmp_path: Path) ->
     assert model.opset_import[0].version == 17
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_targets_by_their_folders(pack: Path, source: bytes, tmp_path: Path) -> None:
     (tmp_path / "net.tflite").write_bytes(source)
     out = tmp_path / "net.onnx"

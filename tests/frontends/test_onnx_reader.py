@@ -161,6 +161,7 @@ def yield_outer(loose: bool) -> bytes:
     return bytes(onnx.parser.parse_model(f"{head} {{ {body} }}").SerializeToString())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["onnx", "tflite", "torch"])
 def test_a_body_may_yield_a_value_of_the_graph_around_it(to: str, tmp_path: Path) -> None:
     made = rewrite(yield_outer(loose=True), to=to)
@@ -408,6 +409,7 @@ def test_a_sparse_constant_with_elements_outside_of_it_is_malformed() -> None:
         read(model.SerializeToString(), CATALOGUE)
 
 
+@pytest.mark.slow
 def test_sparse_constants_that_take_too_much_together_are_refused() -> None:
     model = product()
     for place in range(9):

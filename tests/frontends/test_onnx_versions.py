@@ -47,6 +47,7 @@ def test_a_target_brings_older_models_to_the_first_opset_that_its_rules_read() -
     assert rewrite(softmax(14), target="onnxruntime").report.opset == 14
 
 
+@pytest.mark.slow
 def test_a_target_brings_newer_models_to_the_last_opset_that_its_rules_write() -> None:
     newest = onnx.defs.onnx_opset_version()
     text = f'<ir_version: 13, opset_import: ["": {newest}]> net (float[3] x) => (float[3] y) {{ y = Relu(x) }}'

@@ -100,6 +100,7 @@ def test_a_dimension_exported_as_free_takes_any_extent() -> None:
     assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [4, "dynamic"])
 def test_a_program_exported_for_two_samples_takes_more(batch: int | str) -> None:
     inputs, expected = recorded("image")

@@ -27,6 +27,7 @@ def oracle(interpreter: Interpreter) -> Oracle:
     return Oracle(interpreter, loader.load(RULES).catalogue, RULES)
 
 
+@pytest.mark.slow
 def test_what_the_runtime_rounds_in_the_whole_left_side_is_no_fault_of_the_rule(oracle: Oracle) -> None:
     dialect = oracle.catalogue.find_dialect("onnx")
     generator = np.random.default_rng(0)

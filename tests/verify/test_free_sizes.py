@@ -41,6 +41,7 @@ def test_sizes_that_one_of_both_says_are_not_changed() -> None:
     assert not list(list_other_sizes(tensors, [(("b", "n"), (1, 16))], [np.zeros((1, 16), np.float32)]))
 
 
+@pytest.mark.slow
 def test_what_is_right_with_even_sizes_alone_is_found(tmp_path: Path) -> None:
     two = """t = Constant<value_ints = [2]>() o = Constant<value_ints = [1]>()
       s = Shape(x) h = Slice(s, o, t) k = Div(h, t)"""

@@ -41,6 +41,7 @@ def test_sizes_that_the_result_fixes_are_tried_first() -> None:
         assert found.passed and found.comparisons[0].shape == (tried, 3, 7)
 
 
+@pytest.mark.slow
 def test_sound_is_as_long_as_its_windows_ask() -> None:
     made = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 18]> g (float[b, n] x) => (float[b, 1, m] y)'
@@ -94,6 +95,7 @@ def make_constants(products: int) -> bytes:
     return bytes(made.SerializeToString())
 
 
+@pytest.mark.slow
 def test_a_model_that_takes_too_long_to_load_is_given_up() -> None:
     with pytest.raises(VerificationError, match=r"ONNX Runtime did not load the model in 0\.1 s"):
         compare_models(make_constants(0), make_constants(300), timeout=0.1)
@@ -140,6 +142,7 @@ def view_of_codes(more: str = "") -> bytes:
     return bytes(made.SerializeToString())
 
 
+@pytest.mark.slow
 def test_a_view_of_codes_may_be_off_by_one_step_of_them() -> None:
     assert compare_models(view_of_codes(), view_of_codes("p = Add(r, more)")).passed
     two = compare_models(view_of_codes(), view_of_codes("t = Add(more, more) p = Add(r, t)"))
@@ -157,6 +160,7 @@ def codes(more: str = "") -> bytes:
     return bytes(made.SerializeToString())
 
 
+@pytest.mark.slow
 def test_codes_may_be_off_by_one_of_them() -> None:
     one = compare_models(codes(), codes("p = Add(r, more)"))
     assert one.passed and one.comparisons[0].quantized and one.comparisons[0].absolute == 1

@@ -32,6 +32,7 @@ def test_a_thread_of_python_ends_when_its_time_is_over() -> None:
     assert not threads[0].is_alive() and time.monotonic() - started < 5
 
 
+@pytest.mark.slow
 def test_work_that_waits_for_good_has_a_limit_as_well() -> None:
     never = threading.Event()
     with pytest.raises(TimeoutError):

@@ -127,6 +127,7 @@ class Model(nn.Module):
     )
 
 
+@pytest.mark.slow
 def test_the_tensors_have_the_names_that_the_layers_give_them() -> None:
     encoded = encode(residual(4))
     names = [name for name, _ in encoded.program.tensors]

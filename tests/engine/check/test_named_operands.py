@@ -46,6 +46,7 @@ def test_operands_stand_where_the_operator_has_them(tmp_path: Path) -> None:
     assert words(rule.templates[0].equations[0].value) == ["v", "d"]
 
 
+@pytest.mark.slow
 def test_optional_operands_that_no_name_stands_for_are_left_out(tmp_path: Path) -> None:
     rule = load(tmp_path, "d, v", "Clip(Expand(v, d), max: 6.0)")
     call = rule.templates[0].equations[0].value
