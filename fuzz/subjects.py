@@ -13,6 +13,7 @@ from ..engine.expressions.compile import OPSET, Frame, evaluate
 from ..engine.expressions.functions import convert_to_python
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.availability import Availability
+from ..engine.rewrite.conditions import admit_operators
 from ..engine.rewrite.families import write_out
 from ..engine.rewrite.pattern import Defined, NodePattern, compile_equations, iterate_nodes
 from ..engine.rewrite.stages import ADAPT, OF_SOURCE, list_template_dialects
@@ -140,8 +141,9 @@ class Subject:
         return list(found)
 
     def list_operators(self) -> frozenset[str]:
-        """The names of the operators at the root of its left side."""
-        root = self.compile_pattern(self.newest)[-1].value
+        """The names of the operators at the root of its left side, of those that its conditions admit."""
+        admits = admit_operators(self.rule.clauses, self.definitions, lambda name: self.reads.operators[name].words)
+        root = compile_equations(self.rule.equations, self.reads, self.newest, admits)[-1].value
         return frozenset(name for node in iterate_nodes(root) for name in node.specs)
 
 

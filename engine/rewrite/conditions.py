@@ -131,3 +131,13 @@ def _split_conjunction(one: Condition, definitions: Mapping[str, tree.Definition
             yield from _split_conjunction(inner, definitions, deep - 1)
             return
     yield one
+
+
+def admit_operators(
+    clauses: Sequence[tree.Clause],
+    definitions: Mapping[str, tree.Definition],
+    list_traits: Callable[[str], frozenset[str]],
+) -> Callable[[str, str], bool]:
+    """Whether a wildcard may stand for an operator, as far as the conditions tell that speak of the wildcard alone."""
+    asked = group_by_name(list_certain(list_conditions(clauses, definitions)))
+    return lambda wildcard, operator: all(may_hold(one, operator, list_traits) for one in asked.get(wildcard, ()))

@@ -16,7 +16,7 @@ from ..dialects.operators import Catalogue, Dialect, OperatorSpec
 from ..syntax import tree
 from ..syntax.tree_traversal import find_leading, walk
 from .availability import Availability
-from .conditions import Guard, collect_guards, group_by_name, list_certain, list_conditions, may_hold
+from .conditions import admit_operators, collect_guards
 from .families import write_out_member
 from .matcher import Matcher
 from .needs import list_orders, may_match, may_match_producers
@@ -264,8 +264,8 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     reads = source if rule.stage in OF_SOURCE else target
     # a model of any opset has the newest forms where it is adapted to another
     newest = rules.highest if rule.stage == ADAPT else rules.opset
-    asked = group_by_name(list_certain(list_conditions(rule.clauses, rules.definitions)))
-    equations = compile_equations(rule.equations, reads, newest, partial(_is_admitted, asked, rules.list_traits))
+    admits = admit_operators(rule.clauses, rules.definitions, rules.list_traits)
+    equations = compile_equations(rule.equations, reads, newest, admits)
     layouts = dict(_list_layouts(equations))
     # where types of values say grids, what is stored of a constant is not what the model computes with
     codes = not (rule.stage in OPTIONAL and source is target and target.has_role(QUANTIZE_BY))
@@ -293,13 +293,6 @@ def _list_beside(equations: Sequence[tree.Equation]) -> frozenset[str]:
     """The names of results that are neither the root's nor operands of a pattern."""
     read = {one.name for equation in equations for one in walk(equation.value) if isinstance(one, tree.Name)}
     return frozenset(target.name for equation in equations[:-1] for target in equation.targets) - read
-
-
-def _is_admitted(
-    asked: Mapping[str, Sequence[Guard]], traits: Callable[[str], frozenset[str]], wildcard: str, operator: str
-) -> bool:
-    """Whether the conditions that speak of a wildcard alone hold for an operator."""
-    return all(may_hold(one, operator, traits) for one in asked.get(wildcard, ()))
 
 
 def _list_layouts(equations: Iterable[Defined]) -> Iterator[tuple[str, str]]:

@@ -77,7 +77,7 @@ def test_rule(rules: tuple[str, ...], subject: Subject, oracles: dict[tuple[str,
         known = read_record(pack)[subject.name].outcomes
         if tally.idle:
             tally.add(try_firing(subject, anew(oracle), known))
-        # One that fires in none of the recorded cases does so in one of fifty others: it is waited for in `make thorough`.
+        # One that fires in none of the recorded cases does so in one of fifty others: `make thorough` waits for it.
         rare = EXAMPLES == 1 and baseline.find_firing(known) is None
         if tally.idle and not (rare and tally.tried):
             tally.add(examine(subject, oracle, 2 if rare else 240, f"{SEED} once more", until=not rare))
