@@ -238,7 +238,7 @@ class Regions:
         nothing = are_alike(tensor.extents, *pair)
         users: dict[ir.Value, set[int]] = {}
         for use in tensor.uses:
-            if self._reads_extents(use.node):
+            if self._is_read_for_extents(use.node):
                 continue  # those of what is turned are had without turning it
             stored = use.stem[-1][0].outputs[0] if use.stem else tensor.root
             if use.node is None:
@@ -261,7 +261,7 @@ class Regions:
         changes = find_changes(node, spec, blocks, choice).values()
         return sum(isinstance(one, Picked) and one.order != make_identity(len(one.order)) for one in changes)
 
-    def _reads_extents(self, node: ir.Node | None) -> bool:
+    def _is_read_for_extents(self, node: ir.Node | None) -> bool:
         """Whether a node reads no elements of its operand."""
         spec = None if node is None else self._tensors.find_spec(node)
         return spec is not None and spec.facts.quantization == EXTENTS
