@@ -20,11 +20,11 @@ Trait = Literal[
 ]  # fmt: skip
 Role = Literal[
     "assign", "broadcast", "convert", "copy", "custom", "dequantize", "dequantize_by", "extend", "fill", "initialize",
-    "integer_product", "join", "list", "permute", "quantize", "quantize_by", "read", "reshape", "shape", "table",
-    "variable",
+    "integer_product", "join", "list", "permute", "pick", "quantize", "quantize_by", "read", "reshape", "shape",
+    "table", "variable",
 ]  # fmt: skip
 #: what a number or a list of them counts of the axes of a tensor
-Counted = Literal["axis", "axes", "perm", "per_axis", "per_axis_pairs", "per_axis_rows"]
+Counted = Literal["axis", "axes", "perm", "per_axis", "per_axis_computed", "per_axis_pairs", "per_axis_rows"]
 #: element types that formats have and rules have no name for, and what stands for all
 OTHER_TYPES = frozenset({"any", "resource", "variant"})
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnx.helper as helper
+import onnx.parser
 import pytest
 from nnrewrite import UnsupportedError
 from nnrewrite.backends.tflite_file import Encoded
@@ -1085,3 +1086,27 @@ def test_integers_beyond_32_bits_are_divided_as_they_are(moved: int, by: list[in
         make(nodes, {"x": x}, ["y"], {"b": b, "c": np.array(moved, np.int64)}), {"x": x}, interpreter
     )
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_views_to_a_shape_that_a_run_computes_keep_no_order_of_axes(interpreter: Interpreter) -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[b, 2, h, w] x) => (float[b, n, 4] y) <float[4, 2, 1, 1] k = {1, 2, -1, 3, 0.5, 1, 2, -2}> {
+          c = Conv(x, k)
+          s = Shape <start = 0, end = 2> (c)
+          rest = Constant <value_ints = [-1]> ()
+          to = Concat <axis = 0> (s, rest)
+          rows = Reshape(c, to)
+          turned = Transpose <perm = [0, 2, 1]> (rows)
+          parts = Softmax <axis = 2> (turned)
+          back = Transpose <perm = [0, 2, 1]> (parts)
+          all = Shape(c)
+          image = Reshape(back, all)
+          sum = Add(image, c)
+          sums = Reshape(sum, to)
+          y = Transpose <perm = [0, 2, 1]> (sums)
+        }""")
+    x = np.random.default_rng(1).standard_normal((2, 2, 3, 5)).astype(np.float32)
+    [wanted], [found] = run_both(model, {"x": x}, interpreter)
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    assert nnrewrite.rewrite(model.SerializeToString(), to="tflite").report.permutations == 1  # of the input

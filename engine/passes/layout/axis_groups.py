@@ -19,7 +19,7 @@ from ...dialects.inference import read_extents
 from ...dialects.operators import OperatorSpec, get_option
 from .order import Extents, Order
 from .regroup import Axes, Opaque, Pairs, regroup
-from .remap import WORDS
+from .remap import COMPUTED, WORDS, Picked
 
 #: the axes of a tensor that belong to each block, in the blocks' original order
 Side = tuple[Axes, ...]
@@ -191,7 +191,9 @@ def find_place(spec: OperatorSpec, name: str) -> int:
     return [operand.name for operand in spec.operands].index(name)
 
 
-def find_changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangement) -> dict[str, list[int]]:
+def find_changes(
+    node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangement
+) -> dict[str, list[int] | Picked]:
     """The attributes and operands of a node that differ under an arrangement of its blocks, with their new values."""
     if _find_places(node, spec) is not None:
         return {}  # what is picked from has one axis
@@ -200,18 +202,28 @@ def find_changes(node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arr
     values = {name: read(node, spec, name) for name, word in {**remap, **remap_result}.items() if word == "axes"}
     # Where axes are listed, the numbers for each axis go along that list and not along the tensor's axes.
     listed = any(value is not None for value in values.values())
-    new: dict[str, list[int]] = {}
+    new: dict[str, list[int] | Picked] = {}
     for words, order in ((remap, operand), (remap_result, result)):
         for name, word in words.items():
             if (listed and word.startswith("per_axis")) or (word == "axis" and is_per_tensor(node, spec)):
+                continue
+            if word == COMPUTED and _is_computed(node, spec, name):
+                new[name] = Picked(order)
                 continue
             value = values[name] if name in values else read(node, spec, name)
             if value is None:
                 continue
             if word.startswith("per_axis"):
-                value = _complete(node, spec, value, len(order) * (1 if word == "per_axis" else 2))
+                value = _complete(node, spec, value, len(order) * (1 if word in ("per_axis", COMPUTED) else 2))
             new[name] = WORDS[word](value, order, result)
     return new
+
+
+def _is_computed(node: ir.Node, spec: OperatorSpec, name: str) -> bool:
+    """Whether a run decides the numbers of an operand."""
+    position = find_place(spec, name)
+    operand = node.inputs[position] if position < len(node.inputs) else None
+    return operand is not None and read_constant(operand) is None
 
 
 def is_per_tensor(node: ir.Node, spec: OperatorSpec) -> bool:

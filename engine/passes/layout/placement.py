@@ -18,12 +18,13 @@ from .axis_groups import Arrangement, find_changes, find_order, find_place
 from .order import Order, compose, find_permutation, is_still, make_identity
 from .permute_weights import Tensors, find_sources
 from .problem import Unit
+from .remap import Picked
 from .views import PERMUTE, Scaled, Tensor, Use
 
 #: what takes the place of a rule in the provenance of nodes that the pass makes
 PASS = "layout"
 
-RESHAPE, EXTEND = "reshape", "extend"
+RESHAPE, EXTEND, PICK = "reshape", "extend", "pick"
 
 
 class Layout:
@@ -68,7 +69,11 @@ class Layout:
             else:
                 position = find_place(spec, name)
                 self._counted.add((node, position))
-                node.replace_input_with(position, self._make_numbers(node.inputs[position], value, name))
+                old = node.inputs[position]
+                new = (
+                    self._pick(old, value.order) if isinstance(value, Picked) else self._make_numbers(old, value, name)
+                )
+                node.replace_input_with(position, new)
         for output, side in zip(node.outputs, blocks.results, strict=True):
             self._note_order(output, find_order(side, choice))
         for group in blocks.groups:
@@ -82,6 +87,16 @@ class Layout:
         array = np.array(value, np.int64 if before is None else before.dtype)
         shaped = array if before is None or before.size != array.size else array.reshape(before.shape)
         return self._scope.register(self._scope.make_constant(shaped, name))
+
+    def _pick(self, numbers: ir.Value | None, order: Order) -> ir.Value | None:
+        """The numbers of one axis in another order."""
+        if numbers is None or order == make_identity(len(order)):
+            return numbers
+        key = numbers, "picked", order
+        if key not in self._made:
+            self._made[key] = self._make_counting(PICK, numbers, list(order))
+            self._made[key].shape = numbers.shape
+        return self._made[key]
 
     def _note_order(self, value: ir.Value, order: Order) -> None:
         """Record that a value is stored in another order from here on."""

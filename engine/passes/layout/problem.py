@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
+from ...base.quantization import EXTENTS
 from ...base.startup import dataclass, field
-from .axis_groups import Arrangement, Side, find_arrangement, find_order
+from .axis_groups import Arrangement, Blocks, Side, find_arrangement, find_changes, find_order
 from .cut import FIRST, SECOND, THIRD, Problem, Term, solve
 from .interface import Port, make_channels_first, make_channels_last
 from .order import Order, are_alike, compose, count_elements, find_permutation, is_still, make_identity
 from .permute_weights import Tensors
+from .remap import COMPUTED, Picked
 from .views import Tensor
 
 Pair = tuple[Order, Order]
@@ -236,6 +238,8 @@ class Regions:
         nothing = are_alike(tensor.extents, *pair)
         users: dict[ir.Value, set[int]] = {}
         for use in tensor.uses:
+            if self._is_read_for_extents(use.node):
+                continue  # those of what is turned are had without turning it
             stored = use.stem[-1][0].outputs[0] if use.stem else tensor.root
             if use.node is None:
                 found = find_label((False, use.position), use.order, _make_single_side(tensor.rank))
@@ -249,13 +253,28 @@ class Regions:
             moved = 0 if nothing else count_elements(tensor.extents)
             yield Term(made, frozenset(numbers - {THIRD}), moved, _NODE + bytes_)
 
+    def _count_picked(self, node: ir.Node, blocks: Blocks, choice: Arrangement) -> int:
+        """How many operands a run computes that need a node to be in another order."""
+        spec = self._tensors.find_spec(node)
+        if spec is None or COMPUTED not in spec.facts.remap_result.values():
+            return 0
+        changes = find_changes(node, spec, blocks, choice).values()
+        return sum(isinstance(one, Picked) and one.order != make_identity(len(one.order)) for one in changes)
+
+    def _is_read_for_extents(self, node: ir.Node | None) -> bool:
+        """Whether a node reads no elements of its operand."""
+        spec = None if node is None else self._tensors.find_spec(node)
+        return spec is not None and spec.facts.quantization == EXTENTS
+
     def _count_alone(self, unit: Unit, choices: tuple[Arrangement, Arrangement]) -> tuple[int, int]:
-        """Operands of lower rank need a node where they are not aligned with the last axes any more."""
+        """Operands of lower rank need a node where they are not aligned with the last axes any more, and extents that a
+        run computes one to be in another order."""
         blocks = self._tensors.find_blocks(unit) if isinstance(unit, ir.Node) else None
         if blocks is None or not isinstance(unit, ir.Node):
             return 0, 0
         if not blocks.broadcasts:
-            return 0, 0
+            first, second = (self._count_picked(unit, blocks, choice) for choice in choices)
+            return _NODE * first, _NODE * second
         computed = [
             position
             for position, side in blocks.operands.items()

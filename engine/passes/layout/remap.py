@@ -1,10 +1,21 @@
-"""The six words by which ops.yaml says what an attribute or operand means, and what a change of axes does to each."""
+"""The words by which ops.yaml says what an attribute or operand means, and what a change of axes does to each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ...base.startup import dataclass
 from .order import Order
+
+#: the word for a number for each axis that a run may compute
+COMPUTED = "per_axis_computed"
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Numbers for each axis that a run computes: the same in another order."""
+
+    order: Order
 
 
 def remap_axes(value: Sequence[int], order: Order, result: Order) -> list[int]:
@@ -41,6 +52,7 @@ WORDS: Mapping[str, Word] = {
     "axes": remap_axes,
     "perm": remap_perm,
     "per_axis": remap_per_axis,
+    COMPUTED: remap_per_axis,
     "per_axis_pairs": remap_per_axis_pairs,
     "per_axis_rows": remap_per_axis_rows,
 }
