@@ -13,7 +13,7 @@ from ..engine.expressions.compile import OPSET, Frame, evaluate
 from ..engine.expressions.functions import convert_to_python
 from ..engine.packs.loader import Pack
 from ..engine.rewrite.availability import Availability
-from ..engine.rewrite.conditions import admit_operators
+from ..engine.rewrite.conditions import make_operator_test
 from ..engine.rewrite.families import write_out
 from ..engine.rewrite.pattern import Defined, NodePattern, compile_equations, iterate_nodes
 from ..engine.rewrite.stages import ADAPT, OF_SOURCE, list_template_dialects
@@ -142,7 +142,7 @@ class Subject:
 
     def list_operators(self) -> frozenset[str]:
         """The names of the operators at the root of its left side, of those that its conditions admit."""
-        admits = admit_operators(self.rule.clauses, self.definitions, lambda name: self.reads.operators[name].words)
+        admits = make_operator_test(self.rule.clauses, self.definitions, lambda name: self.reads.operators[name].words)
         root = compile_equations(self.rule.equations, self.reads, self.newest, admits)[-1].value
         return frozenset(name for node in iterate_nodes(root) for name in node.specs)
 

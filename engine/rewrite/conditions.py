@@ -133,11 +133,11 @@ def _split_conjunction(one: Condition, definitions: Mapping[str, tree.Definition
     yield one
 
 
-def admit_operators(
+def make_operator_test(
     clauses: Sequence[tree.Clause],
     definitions: Mapping[str, tree.Definition],
     list_traits: Callable[[str], frozenset[str]],
 ) -> Callable[[str, str], bool]:
-    """Whether a wildcard may stand for an operator, as far as the conditions tell that speak of the wildcard alone."""
+    """Make what tells whether a wildcard may stand for an operator, by the conditions about the wildcard alone."""
     asked = group_by_name(list_certain(list_conditions(clauses, definitions)))
     return lambda wildcard, operator: all(may_hold(one, operator, list_traits) for one in asked.get(wildcard, ()))

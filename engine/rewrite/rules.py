@@ -16,7 +16,7 @@ from ..dialects.operators import Catalogue, Dialect, OperatorSpec
 from ..syntax import tree
 from ..syntax.tree_traversal import find_leading, walk
 from .availability import Availability
-from .conditions import admit_operators, collect_guards
+from .conditions import collect_guards, make_operator_test
 from .families import write_out_member
 from .matcher import Matcher
 from .needs import list_orders, may_match, may_match_producers
@@ -264,7 +264,7 @@ def _compile(rule: tree.Rule, source: Dialect, target: Dialect, one: Outline, ru
     reads = source if rule.stage in OF_SOURCE else target
     # a model of any opset has the newest forms where it is adapted to another
     newest = rules.highest if rule.stage == ADAPT else rules.opset
-    admits = admit_operators(rule.clauses, rules.definitions, rules.list_traits)
+    admits = make_operator_test(rule.clauses, rules.definitions, rules.list_traits)
     equations = compile_equations(rule.equations, reads, newest, admits)
     layouts = dict(_list_layouts(equations))
     # where types of values say grids, what is stored of a constant is not what the model computes with

@@ -79,8 +79,10 @@ def test_rule(rules: tuple[str, ...], subject: Subject, oracles: dict[tuple[str,
             tally.add(try_firing(subject, anew(oracle), known))
         # One that fires in none of the recorded cases does so in one of fifty others: `make thorough` waits for it.
         rare = EXAMPLES == 1 and baseline.find_firing(known) is None
-        if tally.idle and not (rare and tally.tried):
-            tally.add(examine(subject, oracle, 2 if rare else 240, f"{SEED} once more", until=not rare))
+        if tally.idle and not rare:
+            tally.add(examine(subject, oracle, 240, f"{SEED} once more", until=True))
+        elif not tally.tried:
+            tally.add(examine(subject, oracle, 1, f"{SEED} once more", patience=400))
     problem = tally.explain_problem()
     if OLDER and not tally.tried and "the evaluator fails" in problem:
         pytest.skip(f"the evaluator of an older onnx than 1.23 cannot: {problem}")
