@@ -1088,6 +1088,30 @@ def test_integers_beyond_32_bits_are_divided_as_they_are(moved: int, by: list[in
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_a_gelu_with_a_grid_behind_each_step_is_one_of_codes(interpreter: Interpreter) -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (int8[2, 128] q) => (float[2, 128] y)
+        <float c = {0.03}, int8 b = {-5}, float root = {1.41421356}, float one = {1.0}, float half = {0.025},
+         float u = {0.05}, int8 k = {-80}, float s = {0.0078125}, int8 i = {0}, float t = {0.0079}, int8 j = {-128}> {
+          x = DequantizeLinear(q, c, b)
+          d = Div(x, root)
+          e = Erf(d)
+          eq = QuantizeLinear(e, s, i)
+          ed = DequantizeLinear(eq, s, i)
+          a = Add(ed, one)
+          aq = QuantizeLinear(a, t, j)
+          ad = DequantizeLinear(aq, t, j)
+          m = Mul(x, ad)
+          mq = QuantizeLinear(m, u, k)
+          y = DequantizeLinear(mq, half, k)
+        }""")
+    codes = np.arange(-128, 128, dtype=np.int8).reshape(2, 128)
+    [wanted], [found] = run_both(model, {"q": codes}, interpreter)
+    assert np.abs(found - wanted).max() <= 0.025 * 1.001  # a step
+    assert "GELU" in operators(model) and "TANH" not in operators(model)
+
+
 def test_views_to_a_shape_that_a_run_computes_keep_no_order_of_axes(interpreter: Interpreter) -> None:
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["": 17]>
