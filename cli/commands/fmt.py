@@ -83,7 +83,7 @@ def _read_text(file: Path) -> str:
 
     try:
         data = sys.stdin.buffer.read() if file == STDIN else read_bytes(file)
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # which some editors of Windows put a mark in front of
     except (OSError, UnicodeDecodeError) as error:
         raise RewriteError(f"{file}: cannot be read: {explain_failure(error)}") from error
 

@@ -17,8 +17,11 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, with one kind of line ends; raises what `read_bytes` does, UnicodeDecodeError for no text."""
-    return read_bytes(path).decode().replace("\r\n", "\n").replace("\r", "\n")
+    """The text of a file, with one kind of line ends; raises what `read_bytes` does, UnicodeDecodeError for no text.
+
+    A byte order mark, which some editors of Windows write in front, is none of it.
+    """
+    return read_bytes(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def explain_failure(error: OSError | ValueError) -> str:

@@ -102,7 +102,7 @@ def test_a_name_that_is_too_long_for_a_folder_is_none_of_a_pack(
     name = place + "x" * 300
     result = call(*given, name)
     assert result.exit_code == 2
-    assert re.search(rf"there is no (rule set|target) {name}: it is neither", result.stderr)
+    assert re.search(rf"there is no (rule set|target) {name}[:;]", result.stderr)
     assert len(result.stderr.splitlines()) == 1
 
 
@@ -367,6 +367,11 @@ def test_a_diff_is_shown_and_nothing_changed(folder: Path) -> None:
     assert (folder / "a.rules").read_text() == UGLY
     (folder / "a.rules").write_text(NEAT)
     assert (call("fmt", "--diff", "a.rules").exit_code, call("fmt", "--diff", "a.rules").stdout) == (0, "")
+
+
+def test_a_byte_order_mark_is_no_part_of_rules(folder: Path) -> None:
+    (folder / "a.rules").write_text(NEAT, encoding="utf-8-sig")
+    assert (call("fmt", "--check", "a.rules").exit_code, "unexpected" in call("check", ".").output) == (0, False)
 
 
 def test_standard_input_is_formatted_to_standard_output(folder: Path) -> None:
