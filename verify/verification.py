@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..engine.base.errors import VerificationError
+from ..engine.base.errors import CallError, VerificationError, format_count
 from ..frontends.source import Source as Given
 from ..frontends.source import accept
 from .adapter import Adapter, resize_inputs
@@ -100,7 +100,7 @@ def compare_models(
     and a worker of our own, and for loading a model into them. With a signature the source is called by it, else its
     first graph is run. With `precise` products of bytes are kept from saturating where they do on this processor, which
     tells mistakes of a model from what the processor makes of it.
-    Raises VerificationError where one side does not run: that is no verdict.
+    Raises VerificationError where one side does not run: that is no verdict; CallError for `inputs` of another form.
     """
     source, target = accept(source), accept(target)
     with contextlib.ExitStack() as stack:
@@ -116,6 +116,8 @@ def compare_models(
             runtime = Runtime(target, precise=precise, seconds=timeout)
         worker = _choose_worker(read, own, runtime, signature, timeout, precise)
         described = worker.describe(source)
+        if inputs is not None:
+            _check_inputs(inputs, described)
         if problems := _compare_interfaces(described, runtime, isinstance(worker, Interpreter)):
             return Verification((), problems, seed=seed)
         candidate = TargetModel(runtime, target, seed, samples, inputs, precise)
@@ -124,6 +126,16 @@ def compare_models(
             found = _compare_otherwise(worker, source, described, candidate, timeout) or found
         told = worker.list_remarks() if isinstance(worker, Reference) else ()
         return replace(found, remarks=(*found.remarks, *told))
+
+
+def _check_inputs(inputs: Sequence[Sequence[Array]], signature: Signature) -> None:
+    """Raise CallError for inputs that are not, for each sample, as many arrays as the model has inputs."""
+    count = len(signature.inputs)
+    samples = inputs if isinstance(inputs, Sequence) else [None]
+    if not all(isinstance(sample, list | tuple) and len(sample) == count for sample in samples):
+        names = ", ".join(tensor.name for tensor in signature.inputs)
+        form = f"a list of {format_count(count, 'array')}, in the model's order: {names}"
+        raise CallError(f"inputs takes a list of samples, each of them {form}")
 
 
 def _choose_worker(

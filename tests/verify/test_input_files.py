@@ -11,7 +11,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from nnrewrite.cli.commands.verify import read_inputs
-from nnrewrite.engine.base.errors import VerificationError
+from nnrewrite.engine.base.errors import CallError, VerificationError
 from nnrewrite.verify import compare_models
 from nnrewrite.verify.reference import Reference
 
@@ -74,3 +74,9 @@ def test_strings_are_read_as_every_runtime_takes_them(tmp_path: Path, array: Any
 def test_a_comparison_without_samples_is_no_verdict() -> None:
     with pytest.raises(VerificationError, match="there are no inputs"):
         compare_models(copy("float", "2"), copy("float", "2"), inputs=[])
+
+
+@pytest.mark.parametrize("inputs", [3, [[]], [np.zeros(2, np.float32)], [{"x": np.zeros(2, np.float32)}]])
+def test_inputs_of_another_form_are_told_with_the_one_they_have(inputs: Any) -> None:
+    with pytest.raises(CallError, match="a list of samples, each of them a list of 1 array, in the model's order: x"):
+        compare_models(copy("float", "2"), copy("float", "2"), inputs=inputs)
