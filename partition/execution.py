@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,24 @@ class Division:
     def _run_step(self, step: Mapping[str, Any], feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         name, file = step["name"], self.folder / step["file"]
         if self.device is not None and step["on"] == "device":
-            return self.device(name, file, feeds)
+            return self._run_device(self.device, name, file, feeds, [entry["name"] for entry in step["outputs"]])
         if name not in self._steps:
             self._steps[name] = _OPENS[file.suffix](file)
         return self._steps[name](feeds)
+
+    def _run_device(
+        self, device: Device, name: str, file: Path, feeds: Mapping[str, Array], outputs: Sequence[str]
+    ) -> Mapping[str, Array]:
+        found = device(name, file, feeds)
+        if not isinstance(found, Mapping):
+            kind = type(found).__name__
+            raise CallError(
+                f"{self.folder}: what runs {name} returns its outputs by name, and not an object of type {kind}"
+            )
+        missing = [output for output in outputs if output not in found]
+        if missing:
+            raise CallError(f"{self.folder}: what runs {name} returns no output {missing[0]}")
+        return found
 
 
 def load(folder: str | os.PathLike[str], device: Device | None = None) -> Division:

@@ -20,7 +20,7 @@ from ..conversion.target import read_prices
 from ..engine.base.atomic_write import accept_destination, check_replaceable
 from ..engine.base.errors import CallError
 from ..engine.base.startup import dataclass
-from ..engine.packs.folders import list_built_in
+from ..engine.packs.folders import UnknownPackError, list_built_in
 from ..engine.packs.headers import has_stage, read_pair
 from ..engine.passes.fix_defaults import fix_inputs
 from ..engine.rewrite.stages import JUDGING, MEANING, SUPPORT
@@ -96,8 +96,8 @@ def partition(source: Source, target: str, options: Options | None = None) -> Pa
     held, target = accept(source), os.fspath(target)
     try:
         pair = read_pair(target)
-    except CallError as error:
-        raise CallError(f"{error}; {_advise()}") from error
+    except UnknownPackError as error:
+        raise CallError(f"there is no target {target}; {_advise()}") from error
     if pair is None or pair[0] not in DIALECTS:
         about = "it has no rules" if pair is None else f"its rules are about {pair[0]}"
         raise CallError(f"target {target} cannot be divided for: {about}, parts are of {' or '.join(DIALECTS)}")

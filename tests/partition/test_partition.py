@@ -293,7 +293,7 @@ def test_a_requirement_that_fails_is_the_reason(pack: str, tmp_path: Path) -> No
 def test_a_target_that_says_nothing_of_parts_is_told() -> None:
     with pytest.raises(CallError, match=r"no rules of the stage support.* can be divided for .*tensorrt"):
         partition(model(), "onnxruntime")
-    with pytest.raises(CallError, match=r"there is no rule set tensort.* can be divided for .*tensorrt"):
+    with pytest.raises(CallError, match=r"there is no target tensort.* can be divided for .*tensorrt"):
         partition(model(), "tensort")
 
 
@@ -304,6 +304,16 @@ def test_a_folder_without_a_manifest_and_a_missing_input_are_told(pack: str, tmp
     partition(model(), pack).save(tmp_path / "out")
     with pytest.raises(CallError, match="input x is missing"):
         run(tmp_path / "out", {})
+
+
+@pytest.mark.slow
+def test_a_device_that_returns_other_than_its_outputs_by_name_is_told(pack: str, tmp_path: Path) -> None:
+    partition(model(), pack).save(tmp_path / "out")
+    given = {"x": np.zeros([1, 3, 8, 8], np.float32)}
+    with pytest.raises(CallError, match="what runs part_0 returns its outputs by name, and not an object of type list"):
+        run(tmp_path / "out", given, lambda *_: [])  # type: ignore[arg-type, return-value]
+    with pytest.raises(CallError, match="what runs part_0 returns no output"):
+        run(tmp_path / "out", given, lambda *_: {})
 
 
 @pytest.mark.slow
