@@ -29,7 +29,7 @@ def explain_kind(data: memoryview, dialect: str) -> str:
     reader = next((one for one in READERS if one.recognize(head)), None)  # which imports the readers: an error may wait
     if reader is not None:
         article = "an" if reader.name[0] in "AEIO" else "a"
-        said = f": this is {article} {reader.name} model, whose name ends in {reader.suffixes[0]}"
+        said = f": this is {article} {reader.name} model: give it a name that ends in {reader.suffixes[0]}"
         return "" if reader.dialect == dialect else said
     for place, mark, kind in _MARKS:
         if head.startswith(mark, place):

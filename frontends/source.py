@@ -68,7 +68,8 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 
 def _read(file: Any) -> bytes:
     if not hasattr(file, "read"):
-        raise CallError(f"a model is a path, bytes or a file open for reading, got {_describe_kind(file)}")
+        help = ": give its SerializeToString()" if hasattr(file, "SerializeToString") else ""
+        raise CallError(f"a model is a path, bytes or a file open for reading, got {_describe_kind(file)}{help}")
     try:
         content = file.read()
     except (OSError, ValueError) as error:

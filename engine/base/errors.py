@@ -9,12 +9,15 @@ from pathlib import Path
 
 from .startup import dataclass, field
 
+#: how like a known name an unknown one has to be: at the usual 0.6, three letters of `nope` are enough for `copied`
+_LIKE = 0.65
+
 
 def suggest_nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the known one most like it, or nothing."""
     import difflib  # takes longer than a small conversion
 
-    close = difflib.get_close_matches(name, list(known), 1)
+    close = difflib.get_close_matches(name, list(known), 1, _LIKE)
     return f"; did you mean {close[0]}?" if close else ""
 
 

@@ -199,18 +199,24 @@ def test_a_model_by_the_ending_of_another_format_is_told(tmp_path: Path, single:
     lite, program = tmp_path / "net.onnx", tmp_path / "net.tflite"
     lite.write_bytes(single("ABS", {"x": ("FLOAT32", [2, 3])}, [("FLOAT32", [2, 3])]))
     program.write_bytes(nnrewrite.convert(lite.read_bytes()).SerializeToString())
-    with pytest.raises(ModelError, match=r"not an ONNX model: .*: this is a TensorFlow Lite model, whose name ends in"):
+    with pytest.raises(
+        ModelError, match=r"not an ONNX model: .*: this is a TensorFlow Lite model: give it a name that ends in"
+    ):
         nnrewrite.rewrite(lite)
-    with pytest.raises(ModelError, match=r"not a TensorFlow Lite model: .*: this is an ONNX model, whose name ends in"):
+    with pytest.raises(
+        ModelError, match=r"not a TensorFlow Lite model: .*: this is an ONNX model: give it a name that ends in"
+    ):
         nnrewrite.rewrite(program)
     exported = lite.rename(tmp_path / "net.pt2")
     with pytest.raises(
-        ModelError, match=r"no exported program of PyTorch: this is a TensorFlow Lite model, whose name"
+        ModelError, match=r"no exported program of PyTorch: this is a TensorFlow Lite model: give it a name"
     ):
         nnrewrite.rewrite(exported)
     with zipfile.ZipFile(exported, "w") as archive:
         archive.writestr("net/models/model.json", "{}")
-    with pytest.raises(ModelError, match=r"not an ONNX model: .*: this is a PyTorch model, whose name ends in .pt2"):
+    with pytest.raises(
+        ModelError, match=r"not an ONNX model: .*: this is a PyTorch model: give it a name that ends in .pt2"
+    ):
         nnrewrite.rewrite(exported.rename(lite))
 
 
@@ -222,7 +228,7 @@ def test_a_model_that_is_cut_off_is_not_said_to_be_of_its_own_format(tmp_path: P
         with pytest.raises(ModelError, match=r"not an ONNX model: .* are left$"):
             nnrewrite.rewrite(tmp_path / "net.onnx")
         (tmp_path / "net.tflite").write_bytes(content)
-        with pytest.raises(ModelError, match=r": this is an ONNX model, whose name ends in .onnx$"):
+        with pytest.raises(ModelError, match=r": this is an ONNX model: give it a name that ends in .onnx$"):
             nnrewrite.rewrite(tmp_path / "net.tflite")
 
 
