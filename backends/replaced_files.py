@@ -13,8 +13,7 @@ from ..frontends.readers import SUFFIXES
 
 
 def find_replaced(written: Iterable[Path], read: Iterable[Path]) -> Mapping[Path, str]:
-    """Of files that are written, links followed, those that are read: models, and weights that these have in other
-    files; with what each is."""
+    """The files that are both written and read, links followed, with what each is: a model, or weights of one."""
     files = {Path(os.path.realpath(path)) for path in written}
     present = [path for path in read if read_mode(path)]  # that a model is missing is told when it is read
     originals = dict.fromkeys(_list_weights(present, files), "weights of a model")

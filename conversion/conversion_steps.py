@@ -271,8 +271,10 @@ def _prepare_options(options: Options, opset: int | None) -> Prepared:
 
 
 def _choose_opset(subject: Subject, options: Options, prepared: Prepared) -> tuple[Prepared, str]:
-    """The rules for an opset that holds the types of the model, and the type that is the reason, where another would
-    not do; raises RewriteError where that was asked for."""
+    """The rules for the first opset that can hold the model's types, and why it is a later one, "" where it is not.
+
+    Raises RewriteError where the user asked for an opset that cannot hold them.
+    """
     rules = prepared.rules
     graphs = [subject.graph, *list_called(subject.graph, rules.source, subject.subgraphs)]
     check_calls(graphs, rules.source, subject.subgraphs)

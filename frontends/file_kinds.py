@@ -23,8 +23,10 @@ _HEAD = 512
 
 
 def explain_kind(data: memoryview, dialect: str) -> str:
-    """What a file is that is no model of the format it was taken for, that of a dialect, as the end of a sentence;
-    empty for others, and for one that begins as the format does."""
+    """What a file is that was mistaken for a model of a dialect's format, as the end of a message.
+
+    Empty where its kind is unknown, and where it begins as the format does: then it is damaged, not mistaken.
+    """
     head = bytes(data[:_HEAD])
     reader = next((one for one in READERS if one.recognize(head)), None)  # which imports the readers: an error may wait
     if reader is not None:

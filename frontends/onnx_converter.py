@@ -36,8 +36,9 @@ class ConversionError(Exception):
 
 
 def convert_to_first(source: str | bytes, dialect: Dialect) -> bytes | None:
-    """A model, from its path or its bytes, of an opset before the first that rules know, brought there as it is read;
-    None where it is of a later one. Raises ConversionError for what is no model, and where the converter has no way.
+    """A model (path or bytes) older than the first opset that rules know, converted to that one; None for newer ones.
+
+    Raises ConversionError for what is no model, and where onnx's converter cannot convert it.
     """
     try:
         model = read_proto(source)

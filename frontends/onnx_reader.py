@@ -263,9 +263,11 @@ def _forget_shapes(nodes: Iterable[ir.Node], dialect: Dialect, opset: int) -> No
 
 
 def _is_misread(node: ir.Node, spec: OperatorSpec, opset: int) -> bool:
-    """Whether onnx.shape_inference takes a node otherwise than runtimes: axes that are counted from the end where they
-    were to be counted from the front, which it passes over, and factors of extents, which it multiplies in double
-    precision."""
+    """Whether onnx.shape_inference infers another shape for a node than runtimes compute.
+
+    It ignores axes counted from the end at opsets that have none, and multiplies extents by factors in double
+    precision.
+    """
     if any(factor != int(factor) for factor in list_scale_factors(node, spec)):
         return True
     listing = (spec.facts.inserts, spec.facts.removes)

@@ -71,8 +71,11 @@ class Tensor:
 def restore_whole(
     node: ir.Node, operators: Mapping[str, OperatorSpec], whole: ir.Value, parts: Sequence[ir.Value], result: int
 ) -> ir.Node | None:
-    """The node that yields the whole in which the part that a view took, one of those that its operator makes, has
-    another value; None where nothing says how the view's operator is undone."""
+    """The node that writes a view back: it yields `whole` with the part that the view took replaced.
+
+    `node` is the view, `parts` are the values of all that it yields, and the one at `result` is new. None where
+    ops.yaml does not say which operator undoes the view's.
+    """
     spec = operators[node.op_type]
     way = spec.facts.restores
     if way is None:

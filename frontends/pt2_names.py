@@ -39,9 +39,10 @@ def is_out_variant(overload: str) -> bool:
 
 
 def list_functional_names(library: str, name: str, overload: str, arguments: Collection[str] = (OUT,)) -> list[str]:
-    """The operator that yields what one writes, under the names that it may have: overloads of the two differ where the
-    first operand need not be a tensor, as `pow_.Tensor` and `pow.Tensor_Tensor`, or where one of them has no other, and
-    `normal_` has `normal_functional`.
+    """The names that the functional form of an operator may have: the one that yields what this one writes in place.
+
+    Overloads of the two differ where the first operand need not be a tensor (`pow_.Tensor`, `pow.Tensor_Tensor`) and
+    where one of them has a single overload; `normal_` has `normal_functional`.
 
     What `add.out` and `clamp.Tensor_out` write to their argument `out`, `add.Tensor` and `clamp.Tensor` yield. Of those
     that write to other `arguments` nothing is known.

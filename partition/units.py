@@ -15,8 +15,7 @@ _EXTENT = 1
 
 
 def count_bytes(value: ir.Value) -> int:
-    """The bytes of a tensor, with one in the place of each extent that is not known; 0 where its type is not, and for
-    strings, which have sizes of their own."""
+    """The bytes of a tensor, unknown extents taken for 1; 0 for strings and for an unknown type or number of axes."""
     if value.dtype in (None, ir.DataType.STRING) or value.shape is None:
         return 0
     extents = [extent if isinstance(extent, int) else _EXTENT for extent in value.shape]

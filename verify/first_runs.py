@@ -35,12 +35,13 @@ class Informativeness(IntEnum):
 def find_first(
     worker: Worker, source: Source, draws: Iterable[Sequence[Sequence[Array]]], order: Sequence[Kernels] = ORDER
 ) -> tuple[list[list[Array]], Runs, list[str]]:
-    """Find inputs that the interpreter takes and a set of kernels that runs the model on them. Where a few others tell
-    no more, those are taken of which results have NaN or infinity, as of a mask that is more than 1, before those of
-    which all elements of each result are one number, as of a sequence of no length, and these before those that leave
-    all results empty, as sounds shorter than a window do.
+    """Find inputs that the interpreter takes and a set of kernels that runs the model on them.
 
-    Raises VerificationError where it takes none.
+    The first inputs whose results are fully informative are taken. Where a few draws have none, the most informative
+    ones are, in this order: results with NaN or infinity (as of a mask above 1), results whose elements are all one
+    number (as of a sequence of no length), empty results (as of sounds shorter than a window).
+
+    Raises VerificationError where the interpreter takes no inputs.
     """
     failure: InterpreterError | None = None
     least: dict[Informativeness, tuple[list[list[Array]], Runs, list[str]]] = {}

@@ -15,10 +15,11 @@ from ..frontends.onnx_source import read_graph
 
 @dataclass(frozen=True, slots=True)
 class InterfaceGrids:
-    """What is said of inputs and outputs, by their names: the scale and zero point of those that are codes, and the
-    step of real outputs that are a view of codes, which is the scale of these."""
+    """What is known of the quantization of inputs and outputs, by their names."""
 
+    #: the scale and zero point of those that are codes
     grids: Mapping[str, tuple[float, int]]
+    #: the step of real outputs that are dequantized codes: the scale of the codes
     steps: Mapping[str, float]
 
 

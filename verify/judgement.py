@@ -123,10 +123,11 @@ def _measure_sensitivity(
     kernels: Kernels,
     real: bool,
 ) -> list[float]:
-    """How far results of a model are off, at each output, where its numbers are rounded a little otherwise: the inputs,
-    and in ONNX and PyTorch the weights and what becomes codes, by a step of these where the other model is `real`.
+    """How far each output of a model moves where its numbers are perturbed by as much as rounding would.
 
-    A number between two codes becomes the other one for that, which later layers see as a step.
+    Inputs are perturbed, in ONNX and PyTorch weights as well, and numbers where they are quantized: by a small part of
+    a step, or by a whole one where the other model is `real`. A number
+    between two codes becomes the other one for that, which later layers see as a step.
     """
     spreads = [0.0] * len(signature.outputs)
     accepted = source if isinstance(source, bytes) else os.fspath(source)

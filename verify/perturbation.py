@@ -39,10 +39,10 @@ LEAST = 8
 
 
 def perturb_model(model: str | bytes, seed: int, by_steps: bool = False) -> bytes | None:
-    """The model, from its path or its bytes, whose weights are off in their last places, and numbers by a small part of
-    a step where they become codes, or with `by_steps` by a step; None where it has neither.
+    """Perturb a model (path or bytes): weights in their last places, and numbers before they are quantized.
 
-    A model of which more than some hundred megabytes lie in other files is none that can be changed so.
+    These move by a small part of a step, with `by_steps` by a whole one. None where the model has nothing to perturb,
+    and where more than some hundred megabytes of it lie in other files.
     """
     proto = read_proto(model, external_data=False)
     if any(one.data_location == onnx.TensorProto.EXTERNAL for one in proto.graph.initializer):

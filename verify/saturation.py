@@ -55,8 +55,10 @@ def can_saturate() -> bool:
 
 
 def explain_saturation(model: bytes | str) -> str:
-    """Which products of a model, from its bytes or its path, saturate on this processor, and with what target they do
-    not, in the words of the rules of the target for no runtime in particular; nothing where none does."""
+    """Which products of a model (bytes or path) saturate on this processor, and the target with which they do not.
+
+    The words are those of the rules of the target `portable`. Empty where nothing saturates.
+    """
     if not can_saturate():
         return ""
     graph = read_graph(model).graph
@@ -66,11 +68,11 @@ def explain_saturation(model: bytes | str) -> str:
 
 
 def unshare(model: bytes | str) -> bytes:
-    """A model, from its bytes or its path, in which each constant of signed bytes is read by one node, and what that
-    makes of constants alone by one as well, and several scales of one have as many zero points.
+    """Give each reader of signed bytes its own constant, and several scales as many zero points; the model's bytes.
 
-    The runtime makes unsigned weights anew for each node that reads them, under one name, and then refuses the model;
-    and where there is no zero point it makes a single one, which it refuses beside several scales.
+    A node that computes from such constants alone is copied for each of its readers as well. The runtime makes
+    unsigned weights anew for each node that reads them, under one name, and then refuses the model; and where there is
+    no zero point it makes a single one, which it refuses beside several scales.
     """
     import onnx
 

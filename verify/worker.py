@@ -197,8 +197,10 @@ def _find_step(interpreter: Any, index: int) -> float:
 def _run(
     interpreter: Any, arrays: list[Array], samples: int, keep: bool = False, again: Callable[[], Any] | None = None
 ) -> list[Array]:
-    """The results of each sample; variables begin anew unless they are to be kept, in an interpreter that `again`
-    makes where operators compute one of them, which cannot be set back."""
+    """Run samples one after another; their results. Unless `keep`, each sample finds variables as they are at first.
+
+    An interpreter that cannot reset its variables, as operators compute one of them, is replaced by what `again` makes.
+    """
     inputs = interpreter.get_input_details()
     shapes = [tuple(detail["shape"]) for detail in inputs]
     results: list[Array] = []

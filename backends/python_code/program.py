@@ -38,15 +38,17 @@ _RUN = 3
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input of a program: its name, that in the source, its extents with 1 for those that are free, its type, and
-    the number that all its elements have at first, where it has a default of one number, and whether extents behind the
-    first are free."""
+    """An input of a program."""
 
     name: str
+    #: its name in the source
     source: str
+    #: its extents, 1 for each that is free
     shape: tuple[int, ...]
     dtype: str
+    #: the number that its default consists of; None without a default, or for one of several numbers
     begin: float | None = None
+    #: whether extents behind the first are free
     free: bool = False
 
 

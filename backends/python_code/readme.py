@@ -17,8 +17,10 @@ _FREE = "  # free sizes are 1: put in some that the model takes"
 def describe(
     program: Program, dialect: Dialect, code: str, tensors: str, results: Sequence[str], state: Mapping[str, str]
 ) -> str:
-    """The text, of which the dialect has what is about its library; `results` are the names of what the program yields,
-    `state` has those that are to be given to inputs at the next call, by the names of these."""
+    """Write the README of a program; what it says of the library is in the dialect.
+
+    `results` are the names of the program's results. `state` maps inputs to the results to give them at the next call.
+    """
     python = dialect.facts.python
     assert python is not None
     lacking = [f"* `{name}`, {count} times" for name, count in sorted(Counter(program.placeholders).items())]

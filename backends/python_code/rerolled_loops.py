@@ -15,14 +15,19 @@ _ROUNDS, _STEPS = 4, 2
 
 @dataclass(slots=True, eq=False)
 class _Search:
-    """The rounds before a step that joins what they yield: the step of each round that does the same, from the last one
-    backwards; which value of a round goes to the next, and where literals count rounds."""
+    """A search for the rounds of a loop, backwards from the step that joins their results."""
 
+    #: the step that computes each value
     made: dict[ir.Value, Step]
+    #: how many rounds there are
     count: int
+    #: corresponding steps, one of each round; a round's last step is in the first row
     rows: list[list[Step]] = field(default_factory=list)
+    #: the round and the row of each step
     place: dict[Step, tuple[int, int]] = field(default_factory=dict)
+    #: what the second round reads of the first, and what the first reads in its place
     carried: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    #: literals that count rounds: their row, and their place in a step
     counts: set[tuple[int, Slot]] = field(default_factory=set)
 
     def take(self, values: Sequence[ir.Value | None]) -> bool:

@@ -247,7 +247,7 @@ class StatementWriter:
     def _begin_carried(
         self, value: ir.Value, begin: ast.expr, taken: bool, names: list[str], live: dict[str, int], depth: int
     ) -> Iterator[str]:
-        """Give what rounds hand on its name, that of what it begins as where it is `taken`, or else assign that."""
+        """Name a value that rounds hand on, and assign what it begins as; `taken`, it has the name of that instead."""
         came = self._rename(begin)
         name = came.id if taken and isinstance(came, ast.Name) else self._choose_name(value, [], live)
         names.append(name)

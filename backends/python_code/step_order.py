@@ -75,8 +75,11 @@ def _list_readers(steps: Sequence[Step]) -> dict[ir.Value, list[Step]]:
 
 
 def _find_common(steps: Sequence[Step], reads: Mapping[ir.Value, int]) -> set[Step]:
-    """The steps that no layer comes before, and that many read, or other modules than the one that they are in; and
-    those that compute for these alone, as a table of relative positions does for the mask of all layers."""
+    """The steps whose results are shared, to be computed once before all layers, and those that only these read.
+
+    A step is shared if it depends on no layer and is read by many steps, or outside of its own module: the mask of all
+    layers is, and a table of relative positions that only the mask reads goes with it.
+    """
     readers = _list_readers(steps)
     behind: set[ir.Value] = set()
     found, before = set(), []
@@ -97,8 +100,10 @@ def _find_common(steps: Sequence[Step], reads: Mapping[ir.Value, int]) -> set[St
 
 
 def _lift_shared(steps: Sequence[Step]) -> None:
-    """Let steps that are no layers, read nothing of the module that they are in, and are read outside of it as well, be
-    of the module around: what is joined for a layer of a dense block and all behind it is not that layer's own."""
+    """Move steps out to the module around theirs where their own module neither feeds them nor is their only reader.
+
+    In a dense block, results are joined for one layer and all behind it: the join belongs to the block. Layers stay.
+    """
     made = {value: step for step in steps for value in step.writes}
     readers = _list_readers(steps)
     for step in steps:

@@ -72,8 +72,10 @@ def check_call(expression: tree.Call, context: Context) -> Kinds:
 
 
 def _suggest_other_pack(name: str, context: Context) -> str | None:
-    """How to call a definition of a pack that comes with the program, where it is not among those that are read and may
-    lie below: it leads as these rules do, or stays within the dialect that they read."""
+    """The help for a name that a built-in pack defines which is not among those read, and which may lie below them.
+
+    It may where it has the same dialects as these rules, or leads from their source dialect to itself.
+    """
     leads = rf"^ruleset [^:]*: {context.source.name} -> (?:{context.source.name}|{context.target.name}) opset "
     for file in sorted(BUILT_IN.rglob("*.rules")):
         text = file.read_text(encoding="utf-8")

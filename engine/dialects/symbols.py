@@ -83,8 +83,10 @@ def find_sign(a: Symbol) -> int | None:
 
 
 def may_be_zero(a: Symbol) -> bool:
-    """Whether names in it were made up for what a run counts, such as elements that are not zero; those that a source
-    gives its extents have no point in them, or stand for at least one either way."""
+    """Whether an extent may be 0: one that a run counts, such as the elements that are not zero, whose name is made up.
+
+    Made-up names are told by their prefix or by a point. Extents that a source names are taken to be 1 or more.
+    """
     return isinstance(a, str) and (UNNAMED in a or "." in a)
 
 

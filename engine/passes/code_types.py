@@ -47,9 +47,12 @@ class _Types:
         return node is not None and (node.domain, node.op_type) == (spec.domain, spec.name)
 
     def must_be_unsigned(self) -> bool:
-        """Whether weights have a zero point off the middle, which kernels take of unsigned codes alone, or there are no
-        weights and inputs and outputs are unsigned: kernels of signed codes are faster; not where weights have a scale
-        for each channel, of which there are signed codes alone."""
+        """Whether codes have to be unsigned; signed ones have the faster kernels.
+
+        They do where a weight has a zero point off the middle, which kernels take of unsigned codes alone, or where
+        there are no weights and inputs and outputs are unsigned. They never do beside weights with a scale for each
+        channel, whose kernels take signed codes alone.
+        """
         ends = {value.dtype for value in (*self._graph.inputs, *self._graph.outputs) if self._is_code(value)}
         odd, centred, weighed = False, False, False
         for node in self._graph:

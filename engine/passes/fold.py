@@ -207,8 +207,8 @@ def _is_closed(node: ir.Node, spec: OperatorSpec) -> bool:
 
 
 def _evaluate(node: ir.Node, module: Module) -> Sequence[Elements | None]:
-    """What a node of constants yields, by the rules that say what its operator computes; nothing where that is larger
-    than what it reads."""
+    """The results of a node of constants, by the rules of its operator's meaning; none where they would take more
+    bytes than the constants do, small ones excepted."""
     types = [(output.type, output.shape) for output in node.outputs]
     found = module.rules.settle(node) if module.rules.settle is not None else None
     for output, (dtype, shape) in zip(node.outputs, types, strict=True):

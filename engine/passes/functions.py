@@ -148,8 +148,10 @@ def _list_kinds(spec: OperatorSpec) -> Sequence[str]:
 
 
 def expand(module: Module, node: ir.Node, given: int, newest: int | None = None) -> list[ir.Node]:
-    """Put the body of a node's function in its place, in the forms of an opset, as a rule that of the rules; the nodes
-    of the body, none where it has none."""
+    """Replace a node by the body of its ONNX function, and return the body's nodes; none where it has no function.
+
+    The body uses operators as of opset `newest`, by default the one that is written.
+    """
     found = _find_function(node, newest or module.opset, given)
     if found is None:
         return []

@@ -71,8 +71,10 @@ class SampleCounts:
 
 @dataclass(frozen=True, slots=True)
 class RunTimeExtents:
-    """Extents of which one, along an axis, is the number of samples that a run reads from a value on the same axis; a
-    constant is to be repeated to them where it is one that `repeats`."""
+    """Extents whose entry at `axis` is the number of samples, which a run reads from `value` along the same axis.
+
+    With `repeats` a constant is to be repeated to them.
+    """
 
     extents: Shape
     axis: int

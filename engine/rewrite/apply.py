@@ -175,11 +175,11 @@ class Applier:
         graphs: Sequence[ir.Graph] = (),
         stays: Sequence[ir.Value] = (),
     ) -> list[Pair] | None:
-        """Build what takes the place of results, and hold it against them; None where it would need itself, or where
-        the node may as well stay and it would have another shape, no kernel, or codes that stand for nothing.
+        """Build the replacement of each result and compare its type and shape with the result's; None for no rewrite.
 
-        `graphs` are those of nodes that the pattern looked into, whose values are not to be read outside of them,
-        `stays` values of other nodes of the pattern that may be read.
+        That is where the replacement would read what it replaces, or where the rule is optional (a stage that only
+        improves) and the replacement is worse, as `_is_worse` says. `graphs` are the bodies that the pattern looked
+        into: nothing outside may read their values. `stays` are values of other matched nodes that may be read.
         """
         try:
             pairs = build()

@@ -70,8 +70,10 @@ def list_orders(node: ir.Node, find_spec: FindSpec) -> list[Sequence[ir.Value | 
 
 
 def may_match_producers(needs: Sequence[Need], operator: str, orders: Sequence[Sequence[str | None]]) -> bool:
-    """Whether a node may be what one of some patterns needs, as far as the operators tell that its first operands come
-    from: "" is one that none makes, None one that is left out."""
+    """Whether a node may match one of some patterns, as far as its operator and those of its first operands tell.
+
+    An order lists the operators that make the operands: "" for one that no node makes, None for one that is left out.
+    """
     return any(
         (need.operators is None or operator in need.operators)
         and any(all(_may_come_from(one, made) for one in need.operands) for made in orders)
