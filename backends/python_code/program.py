@@ -23,6 +23,7 @@ from .layer_builds import write_builds
 from .members import Body, Member, plan_body
 from .precisions import Precision, give_precision, note_precision
 from .printer import WIDTH, quote, write_expression, write_head, write_statement
+from .program_inputs import Input, describe_input
 from .progressions import write_progressions
 from .rerolled_loops import fold_rounds
 from .step_order import list_steps
@@ -34,22 +35,6 @@ from .ties import has_elements_of, write_last_statements, write_layer_precisions
 _LONGEST = 400
 #: equal layers in a row that are written once
 _RUN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """An input of a program."""
-
-    name: str
-    #: its name in the source
-    source: str
-    #: its extents, 1 for each that is free
-    shape: tuple[int, ...]
-    dtype: str
-    #: the number that its default consists of; None without a default, or for one of several numbers
-    begin: float | None = None
-    #: whether extents behind the first are free
-    free: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +102,7 @@ class _Writer:
         functions = select_functions("\n".join(lines), self._python.functions)
         lines = [*(line for text in functions for line in ["", "", *text.rstrip().split("\n")]), *lines]
         head = self._list_imports("\n".join(lines))
-        taken = [_describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
+        taken = [describe_input(value, said) for value, said in zip(inputs, self._inputs, strict=True)]
         return Program([*head, *lines], tensors, name, taken, self.placeholders)
 
     def _distinguish(self, block: Block) -> str:
@@ -335,17 +320,6 @@ def _require_types(graph: ir.Graph, dialect: Dialect) -> None:
             f"{one.name} ({SHORT.get(one.dtype, one.dtype.name)})" for one in wrong if one.dtype is not None
         )
         raise RewriteError(f"{dialect.name} has no tensors of the types of {said}")
-
-
-def _describe_input(value: ir.Value, name: str) -> Input:
-    extents = [] if value.shape is None else list(value.shape)
-    shape = tuple(extent if isinstance(extent, int) else 1 for extent in extents)
-    default = None if value.const_value is None else value.const_value.numpy()
-    begin = (
-        default.flat[0].item() if default is not None and default.size and (default == default.flat[0]).all() else None
-    )
-    free = any(not isinstance(extent, int) for extent in extents[1:])
-    return Input(name, value.name or "", shape, SHORT.get(value.dtype or ir.DataType.FLOAT, "f32"), begin, free)
 
 
 def _repeat(layer: ast.expr, count: int) -> ast.GeneratorExp:

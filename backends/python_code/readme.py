@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from ...engine.dialects.operators import Dialect
 from ...engine.dialects.python_facts import DialectPython
 from ...engine.expressions.functions import is_float
-from .program import Input, Program
+from .program import Program
+from .program_inputs import Input
 
 #: what is said of an example whose sizes nobody knows
 _FREE = "  # free sizes are 1: put in some that the model takes"
