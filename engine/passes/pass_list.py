@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -79,78 +80,120 @@ class PassOptions:
     part: Part = field(default_factory=Part)
 
 
+#: passes in their order, each with whether it is wanted
+Steps: TypeAlias = list[tuple[Pass, bool]]
+
+
+class _Route:
+    """What the passes of a conversion depend on, and those of them that others know."""
+
+    def __init__(self, rules: RuleSet, options: PassOptions) -> None:
+        self.source, self.target = rules.source, rules.target
+        self.across = rules.source is not rules.target
+        self.code = rules.target.facts.python is not None  # in which there are methods to be filled in
+        #: the source says by the types of values what is quantized or complex, and not by operators
+        self.implied = self.across and not rules.source.schemas and rules.source.facts.python is None
+        self.quantizes = self.across and rules.target.has_role(QUANTIZE_BY)
+        self.resize = Resize(options.extents, options.given or options.adapted)
+        self.fold = Fold(_TRAINED if options.folded is None and self.code else options.folded)
+
+
 def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     """The passes from the source dialect of some rules to their target, in the order in which they run."""
-    resize = Resize(options.extents, options.given or options.adapted)
-    across = rules.source is not rules.target
-    code = rules.target.facts.python is not None  # in which there are methods to be filled in
-    fold = Fold(_TRAINED if options.folded is None and code else options.folded)
-    #: the source says by the types of values what is quantized or complex, and not by operators
-    implied = across and not rules.source.schemas and rules.source.facts.python is None
-    named = rules.source if rules.source.schemas else rules.target
-    #: graphs inside others are functions where the source calls them by number
-    inside = Visit.OUTSIDE_FIRST if rules.source.schemas or not across else Visit.FUNCTIONS_FIRST
-    newest: list[tuple[Pass, bool]] = []
-    rest: list[tuple[Pass, bool]] = []
+    route = _Route(rules, options)
+    steps = [
+        *_list_preparing(rules, options, route),
+        *_list_converting(options, route),
+        *_list_arranging(options, route),
+        *_list_finishing(options, route),
+    ]
+    return [one for one, wanted in steps if wanted]
+
+
+def _list_preparing(rules: RuleSet, options: PassOptions, route: _Route) -> Steps:
+    """Those that change a model of the source into one that the rules can begin with: its ends, state and grids."""
+    source, plain = route.source, options.plain
+    named = source if source.schemas else route.target
+    # where nothing is quantized, neither are inputs and outputs
+    float_interface = options.float_interface and named.has_role("quantize") and not (route.implied and plain)
+    newest: Steps = []
     if options.given is not None:
         # code is written of functions as such where rules know them
-        newest = [(NewestForms(options.given), True), (Functions(options.given), not code)]
-        # twice, as what a function is made of may have a rule that does not take it either
-        rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)] * 2
-    ordered = not code or rules.target.facts.channels is not None
-    steps: list[tuple[Pass, bool]] = [
+        newest = [(NewestForms(options.given), True), (Functions(options.given), not route.code)]
+    return [
         (options.part, bool(options.part.inputs or options.part.outputs)),
         (FixDefaults(options.outputs), options.fixed),
-        (resize, bool(options.extents)),  # while what is known of shapes is what the file says
-        (HoldState(options.outputs), across and (code or rules.target.has_role(VARIABLE))),
-        (ModulePaths(), code),
+        (route.resize, bool(options.extents)),  # while what is known of shapes is what the file says
+        (HoldState(options.outputs), route.across and (route.code or route.target.has_role(VARIABLE))),
+        (ModulePaths(), route.code),
         *newest,
         (Fold(options.folded, options.adapted), options.adapted is not None),
         *([(Adapt(options.adapted), True)] if options.adapted is not None else []),
-        # where nothing is quantized, neither are they
-        (FloatInterface(), options.float_interface and named.has_role("quantize") and not (implied and options.plain)),
+        (FloatInterface(), float_interface),
         (KeepFloat16(), options.keep_float16),
         *([(State(_list_plain_passes(rules), options.internal_state), True)] if options.state else []),
-        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and not options.plain),
-        (Complex(), implied),
-        (QuantizeDequantize(options.plain), implied or (options.plain and not (across or rules.source.schemas))),
-        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), implied and options.plain),  # which take what is not quantized as well
-        (fold, not across or rules.source.schemas),
-        (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not across),
+        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), route.implied and not plain),
+        (Complex(), route.implied),
+        (QuantizeDequantize(plain), route.implied or (plain and not (route.across or source.schemas))),
+        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), route.implied and plain),  # which take what is not quantized as well
+        (route.fold, not route.across or source.schemas),
+        (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not route.across),
+    ]
+
+
+def _list_converting(options: PassOptions, route: _Route) -> Steps:
+    """Those that leave no operator of the source."""
+    #: graphs inside others are functions where the source calls them by number
+    inside = Visit.OUTSIDE_FIRST if route.source.schemas or not route.across else Visit.FUNCTIONS_FIRST
+    rest: Steps = []
+    if options.given is not None:
+        # twice, as what a function is made of may have a rule that does not take it either
+        rest = [(Functions(options.given, left=True), True), (Rules(LOWER, Visit.OUTSIDE_FIRST), True)] * 2
+    supported = Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom, options.keep_all)
+    return [
         (Rules(NORMALIZE, inside), True),
-        (InferAgain(fold), across and rules.source.schemas),
+        (InferAgain(route.fold), route.across and route.source.schemas),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         *rest,
-        (Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom, options.keep_all), across and not code),
-        (fold, not across),
-        (CommonSubexpressions(constants=not across, visits=Visit.OUTSIDE_FIRST), True),
+        (supported, route.across and not route.code),
+    ]
+
+
+def _list_arranging(options: PassOptions, route: _Route) -> Steps:
+    """Those that find larger operators and the order of axes in which they need the fewest Transposes."""
+    ordered = not route.code or route.target.facts.channels is not None
+    layout: Steps = []
+    if options.layout is not None and ordered and (route.across or route.source.schemas):
+        layout = [(PlaceTransposes(options.layout, options.outputs, copies=route.across), True)]
+    return [
+        (route.fold, not route.across),
+        (CommonSubexpressions(constants=not route.across, visits=Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
-        (FollowExtents(), implied),
-        *(
-            [(PlaceTransposes(options.layout, options.outputs, copies=across), True)]
-            if options.layout is not None and ordered and (across or rules.source.schemas)
-            else []
-        ),
+        (FollowExtents(), route.implied),
+        *layout,
+    ]
+
+
+def _list_finishing(options: PassOptions, route: _Route) -> Steps:
+    """Those that make the result smaller and faster, and hold it against what the target asks for."""
+    again = Rules(SIMPLIFY, Visit.OUTSIDE_FIRST, coded=True)
+    return [
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), options.tuned),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), options.tuned),
-        (fold, not across),
+        (route.fold, not route.across),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), True),
-        (IntegerKernels(), across and rules.target.has_role(QUANTIZE_BY)),
+        (IntegerKernels(), route.quantizes),
         # what grids lay between, as of views and permutations, is next to each other now
-        (
-            Rules(SIMPLIFY, Visit.OUTSIDE_FIRST, coded=True),
-            options.tuned and across and rules.target.has_role(QUANTIZE_BY),
-        ),
-        (CommonSubexpressions(), across and rules.target.has_role(QUANTIZE_BY)),  # of codes as well
-        (KeepState(options.outputs), across and rules.target.has_role(VARIABLE)),
-        (Sweep(), not across),
-        (OwnNodes(), rules.target.facts.apart),
+        (again, options.tuned and route.quantizes),
+        (CommonSubexpressions(), route.quantizes),  # of codes as well
+        (KeepState(options.outputs), route.across and route.target.has_role(VARIABLE)),
+        (Sweep(), not route.across),
+        (OwnNodes(), route.target.facts.apart),
         (Sort(), True),
-        (Closures(), rules.target.facts.closed),
+        (Closures(), route.target.facts.closed),
         (Accepted(), True),
-        (CheckExtents(resize), bool(options.extents)),
+        (CheckExtents(route.resize), bool(options.extents)),
     ]
-    return [one for one, wanted in steps if wanted]
 
 
 @functools.lru_cache(maxsize=8)
