@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,8 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 from ..engine.base.constants import DECLARED
 from ..engine.base.errors import ModelError, join_lines
 from ..engine.base.garbage_collection import pause_collection
-from ..engine.dialects.extents import list_scale_factors
-from ..engine.dialects.onnx_schemas import NEGATIVE_AXES, find_schema
-from ..engine.dialects.operators import Catalogue, Dialect, OperatorSpec, leave_out_empty, map_called
-from ..engine.dialects.symbols import UNNAMED
+from ..engine.dialects.onnx_schemas import find_schema
+from ..engine.dialects.operators import Catalogue, Dialect, leave_out_empty, map_called
 from .external_data import TensorFiles
 from .file_kinds import explain_kind
 from .mapping import load
@@ -29,7 +27,6 @@ from .onnx_functions import inline_functions
 from .onnx_graphs import (
     FIRST,
     OVERRIDABLE,
-    are_lists_short,
     are_maps,
     copy_outer_results,
     fix_defaults,
@@ -38,6 +35,7 @@ from .onnx_graphs import (
     list_defaults,
     list_nodes,
 )
+from .onnx_inference import forget_names, forget_shapes, infer_shapes, list_told_names, name_extents
 from .onnx_sparse import densify
 from .protobuf_outline import WireError, outline_model
 
@@ -98,7 +96,7 @@ def read(
             _check_interface(model, interface, name)
             _read_constants(model, files)
             leave_out_empty(model.graph.all_nodes(), dialect, model.opset_imports.get("", FIRST))
-            _forget_shapes(model.graph.all_nodes(), dialect, opset)
+            forget_shapes(model.graph.all_nodes(), dialect, opset)
         except _MALFORMED as error:
             raise ModelError(f"{name}: malformed: {_explain_error(error)}") from error
     model.meta["subgraphs"] = ()
@@ -106,7 +104,7 @@ def read(
     model.meta["description"] = model.doc_string or ""
     model.meta["metadata"] = {}
     model.meta["described"] = bool(proto.graph.value_info)
-    model.meta["told"] = _list_told_names(proto.graph)
+    model.meta["told"] = list_told_names(proto.graph)
     model.meta["interface"] = interface
     return model
 
@@ -175,8 +173,8 @@ def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:
     if proto.ir_version < OVERRIDABLE or (listed == len(graph.initializer) and listed >= _HABIT):
         fix_defaults(graph)
     copy_outer_results(graph, dialect)
-    _name_extents(graph)
-    inferred = _infer_shapes(proto, dialect)
+    name_extents(graph)
+    inferred = infer_shapes(proto, dialect)
     forget_maps(inferred.graph)
     model = serde.deserialize_model(inferred)
     for output, declared in zip(model.graph.outputs, proto.graph.output, strict=True):
@@ -187,39 +185,9 @@ def _infer(proto: onnx.ModelProto, name: str, dialect: Dialect) -> ir.Model:
         if node.domain in _STANDARD:
             node.domain = ""
         if any(one is not None and isinstance(one.type, ir.SequenceType) for one in (*node.inputs, *node.outputs)):
-            _forget_names(node)
+            forget_names(node)
     model.graph.sort()
     return model
-
-
-def _name_extents(graph: onnx.GraphProto) -> None:
-    """Give each unknown extent of an input a name, by which it is known again in what it leads to."""
-    for given_input in graph.input:
-        for axis, one in enumerate(given_input.type.tensor_type.shape.dim):
-            if one.dim_value < 0:
-                one.Clear()  # as some exporters write an extent that is free
-            elif one.dim_param.startswith(UNNAMED):  # as tf2onnx calls extents of inputs, which are known to be there
-                one.dim_param = f"extent_{one.dim_param.removeprefix(UNNAMED)}"
-            if not one.HasField("dim_value") and not one.dim_param:
-                one.dim_param = f"{given_input.name}.{axis}"
-
-
-def _infer_shapes(proto: onnx.ModelProto, dialect: Dialect) -> onnx.ModelProto:
-    """The model with types and shapes of all values as its inputs make them, whatever it says of them itself."""
-    bare = onnx.ModelProto()
-    bare.CopyFrom(proto)
-    bare.ir_version = max(proto.ir_version, OVERRIDABLE)
-    del bare.graph.value_info[:]
-    inputs = {value.name: value for value in bare.graph.input}
-    for output in bare.graph.output:
-        output.ClearField("type")
-        if output.name in inputs:  # which is one value
-            output.type.CopyFrom(inputs[output.name].type)
-    inferred = onnx.shape_inference.infer_shapes(bare)
-    if are_lists_short(inferred.graph, dialect):
-        inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True)
-    inferred.ir_version = proto.ir_version
-    return inferred
 
 
 def _check_sources(model: ir.Model, name: str) -> None:
@@ -239,52 +207,6 @@ def _check_sources(model: ir.Model, name: str) -> None:
 def _read_output(info: onnx.ValueInfoProto) -> ir.Value:
     """An output as it is declared, by its name alone where its type is of maps."""
     return ir.Value(name=info.name) if are_maps(info.type) else serde.deserialize_value_info_proto(info, None)
-
-
-def _list_told_names(graph: onnx.GraphProto) -> dict[str, list[str | None]]:
-    """The extents of inputs by whose names a file says how large values between nodes are."""
-    given = {one.dim_param for value in graph.input for one in value.type.tensor_type.shape.dim if one.dim_param}
-    told = {
-        value.name: [one.dim_param if one.dim_param in given else None for one in value.type.tensor_type.shape.dim]
-        for value in (graph.value_info if given else ())
-    }
-    return {name: extents for name, extents in told.items() if any(extents)}
-
-
-def _forget_shapes(nodes: Iterable[ir.Node], dialect: Dialect, opset: int) -> None:
-    """Leave shapes open that onnx.shape_inference has otherwise than runtimes, and those that follow from them."""
-    wrong: set[ir.Value | None] = set()
-    for node in nodes:
-        spec = dialect.find_operator(node.op_type, opset)
-        if (spec is not None and _is_misread(node, spec, opset)) or not wrong.isdisjoint(node.inputs):
-            wrong.update(node.outputs)
-            for output in node.outputs:
-                output.shape = None
-
-
-def _is_misread(node: ir.Node, spec: OperatorSpec, opset: int) -> bool:
-    """Whether onnx.shape_inference infers another shape for a node than runtimes compute.
-
-    It ignores axes counted from the end at opsets that have none, and multiplies extents by factors in double
-    precision.
-    """
-    if any(factor != int(factor) for factor in list_scale_factors(node, spec)):
-        return True
-    listing = (spec.facts.inserts, spec.facts.removes)
-    names = [name for name in listing if name is not None and name in node.attributes]
-    return opset < NEGATIVE_AXES and any(axis < 0 for name in names for axis in _list_axes(node.attributes[name]))
-
-
-def _list_axes(said: ir.Attr) -> Sequence[int]:
-    """The axes that an attribute says, which some operators have one of."""
-    return [said.as_int()] if said.type is ir.AttributeType.INT else said.as_ints()
-
-
-def _forget_names(node: ir.Node) -> None:
-    """Leave extents open that inference has named for all tensors of a sequence: each has its own."""
-    for output in node.outputs:
-        if output.shape is not None:
-            output.shape = ir.Shape([one if isinstance(one, int) else None for one in output.shape])
 
 
 def _check_interface(model: ir.Model, interface: Sequence[ir.Value], name: str) -> None:
