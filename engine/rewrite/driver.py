@@ -214,7 +214,8 @@ class Driver:
                 left -= max(1, len(made) // _LARGE)
                 if left < 0:
                     cycle = " -> ".join(dict.fromkeys(r.place for r in recent))
-                    raise RewriteError(f"stage {self._stage} does not end: {cycle}")
+                    advice = "what is made there matches there again, which a `where` has to prevent"
+                    raise RewriteError(f"stage {self._stage} does not end: {cycle}: {advice}")
                 for neighbour in (*made, *list_neighbours(made), *self._list_single_use_nodes()):
                     if neighbour not in waiting and neighbour.graph is not None:
                         waiting.add(neighbour)
