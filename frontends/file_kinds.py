@@ -7,11 +7,13 @@ from pathlib import Path
 
 from .readers import READERS
 
+_KERAS = "TensorFlow's own converter makes a .tflite file of it first"
 #: what files of a kind have at which byte, and what they are
 _MARKS: Sequence[tuple[int, bytes, str]] = (
+    (30, b"metadata.json", f"this is an archive, as Keras saves models: {_KERAS}"),  # the first name in a zip archive
     (0, b"PK", "this is a zip archive"),
     (0, b"\x1f\x8b", "this is a file compressed by gzip, which has to be unpacked first"),
-    (0, b"\x89HDF", "this is an HDF5 file, as Keras saves models"),
+    (0, b"\x89HDF", f"this is an HDF5 file, as Keras saves models: {_KERAS}"),
     (0, b"version https://git-lfs", "this is a pointer of Git LFS to a file, not the file"),
     (0, b"<", "this is text, as a page that was downloaded in the place of a file"),
     (4, b"ORTM", "this is a model in ONNX Runtime's own format: give the .onnx file that it was made from"),

@@ -177,11 +177,12 @@ def test_a_pipe_is_no_model_and_nobody_waits_for_it(tmp_path: Path, ending: str)
     ("content", "kind"),
     [
         (gzip.compress(b"model", mtime=0), "this is a file compressed by gzip, which has to be unpacked first"),
-        (b"\x89HDF\r\n\x1a\n", "this is an HDF5 file, as Keras saves models"),
+        (b"\x89HDF\r\n\x1a\n", "this is an HDF5 file, as Keras saves models: TensorFlow's own .*"),
         (b"version https://git-lfs.github.com/spec/v1\noid", "this is a pointer of Git LFS to a file, not the file"),
         (b"<!DOCTYPE html>", "this is text, as a page that was downloaded in the place of a file"),
         ('{"irVersion": "8", "producer": "\u00fc"}'.encode(), "this is text, and models are binary files"),
         (b"PK\3\4\5\6\7\0", "this is a zip archive"),
+        (b"PK\3\4".ljust(30, b"\0") + b"metadata.json", "this is an archive, as Keras saves models: .*"),
         (b"\x24\0\0\0ORTM\0\0", "this is a model in ONNX Runtime's own format: give the .onnx file .*"),
     ],
 )
