@@ -143,8 +143,10 @@ class Subject:
     def list_operators(self) -> frozenset[str]:
         """The names of the operators at the root of its left side, of those that its conditions admit."""
         admits = make_operator_test(self.rule.clauses, self.definitions, lambda name: self.reads.operators[name].words)
-        root = compile_equations(self.rule.equations, self.reads, self.newest, admits)[-1].value
-        return frozenset(name for node in iterate_nodes(root) for name in node.specs)
+        nodes = iterate_nodes(self.compile_pattern(self.newest)[-1].value)
+        return frozenset(
+            name for node in nodes for name in node.specs if node.wildcard is None or admits(node.wildcard, name)
+        )
 
 
 def list_subjects(pack: Pack, known: Container[str] = ()) -> list[Subject]:

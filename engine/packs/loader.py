@@ -201,7 +201,7 @@ def _read(paths: Sequence[Path], texts: Mapping[str, str], parses: Parses) -> Pa
         checked = program if program and _is_checked(program, parses) else []
     if checked:  # is free of mistakes: only what lies over it is looked at
         _note_checked([file for file in files if paths[file.rank] in checked], catalogue, parses)
-    found, overrides, contents = review(files, catalogue, not diagnostics, parses.find_sound(catalogue))
+    found, overrides, contents = review(files, catalogue, not diagnostics, parses.find_checked(catalogue))
     if len(program) == len(paths) and not found and not diagnostics:
         # Packs lean on those below them alone, so these have no mistakes either; but for rules that were left out.
         whole = any(file.without for file in files)
@@ -241,7 +241,7 @@ def _is_checked(program: Sequence[Path], parses: Parses) -> bool:
 def _note_checked(files: Sequence[tree.RuleFile], catalogue: Catalogue, parses: Parses) -> None:
     items = [item for file in files for item in file.items]
     definitions = {item.name: item for item in items if isinstance(item, tree.Definition)}
-    parses.find_sound(catalogue).keep(definitions, items)
+    parses.find_checked(catalogue).keep(definitions, items)
 
 
 @functools.lru_cache(1)

@@ -28,7 +28,7 @@ MARK = ":"
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
+class _CatalogueState:
     """What is known of items beside a catalogue: those without mistakes, and what those that name operands become."""
 
     catalogue: Catalogue
@@ -49,7 +49,7 @@ class Parses:
         #: what their items mention
         self.mentions = Mentions()
         self._named: dict[tuple[int, tuple[tuple[str, str], ...]], Item] = {}
-        self._beside: dict[int, _Beside] = {}
+        self._states: dict[int, _CatalogueState] = {}
         self._decided: dict[tuple[int, tuple[str, ...]], tuple[Item, Item]] = {}
         self._bytes: dict[int, tuple[Item, bytes]] = {}
 
@@ -104,7 +104,7 @@ class Parses:
     ) -> tuple[list[tree.RuleFile], list[Diagnostic]]:
         """Files with all operands that are named in their places, and the mistakes made in naming them; of an item the
         same whenever it is asked for, so that it need not be checked again."""
-        placed = self._find_beside(catalogue).placed
+        placed = self._find_state(catalogue).placed
         found, wrong = [], list[Diagnostic]()
         for file in files:
             source, target = catalogue.find_dialect(file.source), catalogue.find_dialect(file.target)
@@ -121,16 +121,17 @@ class Parses:
             found.append(replace(file, items=tuple(items)))
         return found, wrong
 
-    def find_sound(self, catalogue: Catalogue) -> CheckedItems:
+    def find_checked(self, catalogue: Catalogue) -> CheckedItems:
         """Those of the items that have been checked beside a catalogue."""
-        return self._find_beside(catalogue).sound
+        return self._find_state(catalogue).sound
 
-    def _find_beside(self, catalogue: Catalogue) -> _Beside:
-        if id(catalogue) not in self._beside:  # kept with the catalogue, whose identity is nobody else's then
-            for oldest in [*self._beside][: 1 - MOST_CATALOGUES]:
-                del self._beside[oldest]
-            self._beside[id(catalogue)] = _Beside(catalogue, CheckedItems(self.mentions), {})
-        return self._beside[id(catalogue)]
+    def _find_state(self, catalogue: Catalogue) -> _CatalogueState:
+        if id(catalogue) not in self._states:  # kept with the catalogue, whose identity is nobody else's then
+            for oldest in [*self._states][: 1 - MOST_CATALOGUES]:
+                del self._states[oldest]
+                self._bytes = {}  # those of its items would stay for good
+            self._states[id(catalogue)] = _CatalogueState(catalogue, CheckedItems(self.mentions), {})
+        return self._states[id(catalogue)]
 
     def keep_decided(self, item: Item, conditions: tuple[str, ...], made: Item) -> Item:
         """What an item becomes by some conditions, the same whenever it is told of."""
