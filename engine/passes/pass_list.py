@@ -84,7 +84,7 @@ class PassOptions:
 Steps: TypeAlias = list[tuple[Pass, bool]]
 
 
-class _Route:
+class _PassContext:
     """What the passes of a conversion depend on, and those of them that others know."""
 
     def __init__(self, rules: RuleSet, options: PassOptions) -> None:
@@ -100,51 +100,51 @@ class _Route:
 
 def list_passes(rules: RuleSet, options: PassOptions) -> list[Pass]:
     """The passes from the source dialect of some rules to their target, in the order in which they run."""
-    route = _Route(rules, options)
+    context = _PassContext(rules, options)
     steps = [
-        *_list_preparing(rules, options, route),
-        *_list_converting(options, route),
-        *_list_arranging(options, route),
-        *_list_finishing(options, route),
+        *_list_preparing(rules, options, context),
+        *_list_converting(options, context),
+        *_list_arranging(options, context),
+        *_list_finishing(options, context),
     ]
     return [one for one, wanted in steps if wanted]
 
 
-def _list_preparing(rules: RuleSet, options: PassOptions, route: _Route) -> Steps:
+def _list_preparing(rules: RuleSet, options: PassOptions, context: _PassContext) -> Steps:
     """Those that change a model of the source into one that the rules can begin with: its ends, state and grids."""
-    source, plain = route.source, options.plain
-    named = source if source.schemas else route.target
+    source, plain = context.source, options.plain
+    named = source if source.schemas else context.target
     # where nothing is quantized, neither are inputs and outputs
-    float_interface = options.float_interface and named.has_role("quantize") and not (route.implied and plain)
+    float_interface = options.float_interface and named.has_role("quantize") and not (context.implied and plain)
     newest: Steps = []
     if options.given is not None:
         # code is written of functions as such where rules know them
-        newest = [(NewestForms(options.given), True), (Functions(options.given), not route.code)]
+        newest = [(NewestForms(options.given), True), (Functions(options.given), not context.code)]
     return [
         (options.part, bool(options.part.inputs or options.part.outputs)),
         (FixDefaults(options.outputs), options.fixed),
-        (route.resize, bool(options.extents)),  # while what is known of shapes is what the file says
-        (HoldState(options.outputs), route.across and (route.code or route.target.has_role(VARIABLE))),
-        (ModulePaths(), route.code),
+        (context.resize, bool(options.extents)),  # while what is known of shapes is what the file says
+        (HoldState(options.outputs), context.across and (context.code or context.target.has_role(VARIABLE))),
+        (ModulePaths(), context.code),
         *newest,
         (Fold(options.folded, options.adapted), options.adapted is not None),
         *([(Adapt(options.adapted), True)] if options.adapted is not None else []),
         (FloatInterface(), float_interface),
         (KeepFloat16(), options.keep_float16),
         *([(State(_list_plain_passes(rules), options.internal_state), True)] if options.state else []),
-        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), route.implied and not plain),
-        (Complex(), route.implied),
-        (QuantizeDequantize(plain), route.implied or (plain and not (route.across or source.schemas))),
-        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), route.implied and plain),  # which take what is not quantized as well
-        (route.fold, not route.across or source.schemas),
-        (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not route.across),
+        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), context.implied and not plain),
+        (Complex(), context.implied),
+        (QuantizeDequantize(plain), context.implied or (plain and not (context.across or source.schemas))),
+        (Rules(INTEGERS, Visit.FUNCTIONS_FIRST), context.implied and plain),  # which take what is not quantized as well
+        (context.fold, not context.across or source.schemas),
+        (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), not context.across),
     ]
 
 
-def _list_converting(options: PassOptions, route: _Route) -> Steps:
+def _list_converting(options: PassOptions, context: _PassContext) -> Steps:
     """Those that leave no operator of the source."""
     #: graphs inside others are functions where the source calls them by number
-    inside = Visit.OUTSIDE_FIRST if route.source.schemas or not route.across else Visit.FUNCTIONS_FIRST
+    inside = Visit.OUTSIDE_FIRST if context.source.schemas or not context.across else Visit.FUNCTIONS_FIRST
     rest: Steps = []
     if options.given is not None:
         # twice, as what a function is made of may have a rule that does not take it either
@@ -152,47 +152,47 @@ def _list_converting(options: PassOptions, route: _Route) -> Steps:
     supported = Supported(LOWER, Visit.OUTSIDE_FIRST, options.keep_custom, options.keep_all)
     return [
         (Rules(NORMALIZE, inside), True),
-        (InferAgain(route.fold), route.across and route.source.schemas),
+        (InferAgain(context.fold), context.across and context.source.schemas),
         (Rules(LOWER, Visit.OUTSIDE_FIRST), True),
         *rest,
-        (supported, route.across and not route.code),
+        (supported, context.across and not context.code),
     ]
 
 
-def _list_arranging(options: PassOptions, route: _Route) -> Steps:
+def _list_arranging(options: PassOptions, context: _PassContext) -> Steps:
     """Those that find larger operators and the order of axes in which they need the fewest Transposes."""
-    ordered = not route.code or route.target.facts.channels is not None
+    ordered = not context.code or context.target.facts.channels is not None
     layout: Steps = []
-    if options.layout is not None and ordered and (route.across or route.source.schemas):
-        layout = [(PlaceTransposes(options.layout, options.outputs, copies=route.across), True)]
+    if options.layout is not None and ordered and (context.across or context.source.schemas):
+        layout = [(PlaceTransposes(options.layout, options.outputs, copies=context.across), True)]
     return [
-        (route.fold, not route.across),
-        (CommonSubexpressions(constants=not route.across, visits=Visit.OUTSIDE_FIRST), True),
+        (context.fold, not context.across),
+        (CommonSubexpressions(constants=not context.across, visits=Visit.OUTSIDE_FIRST), True),
         (Rules(RECOVER, Visit.INSIDE_FIRST), True),
-        (FollowExtents(), route.implied),
+        (FollowExtents(), context.implied),
         *layout,
     ]
 
 
-def _list_finishing(options: PassOptions, route: _Route) -> Steps:
+def _list_finishing(options: PassOptions, context: _PassContext) -> Steps:
     """Those that make the result smaller and faster, and hold it against what the target asks for."""
     again = Rules(SIMPLIFY, Visit.OUTSIDE_FIRST, coded=True)
     return [
         (Rules(SIMPLIFY, Visit.OUTSIDE_FIRST), options.tuned),
         (Rules(TUNE, Visit.OUTSIDE_FIRST), options.tuned),
-        (route.fold, not route.across),
+        (context.fold, not context.across),
         (CommonSubexpressions(constants=True, visits=Visit.OUTSIDE_FIRST), True),
-        (IntegerKernels(), route.quantizes),
+        (IntegerKernels(), context.quantizes),
         # what grids lay between, as of views and permutations, is next to each other now
-        (again, options.tuned and route.quantizes),
-        (CommonSubexpressions(), route.quantizes),  # of codes as well
-        (KeepState(options.outputs), route.across and route.target.has_role(VARIABLE)),
-        (Sweep(), not route.across),
-        (OwnNodes(), route.target.facts.apart),
+        (again, options.tuned and context.quantizes),
+        (CommonSubexpressions(), context.quantizes),  # of codes as well
+        (KeepState(options.outputs), context.across and context.target.has_role(VARIABLE)),
+        (Sweep(), not context.across),
+        (OwnNodes(), context.target.facts.apart),
         (Sort(), True),
-        (Closures(), route.target.facts.closed),
+        (Closures(), context.target.facts.closed),
         (Accepted(), True),
-        (CheckExtents(route.resize), bool(options.extents)),
+        (CheckExtents(context.resize), bool(options.extents)),
     ]
 
 

@@ -19,7 +19,7 @@ from ...dialects.inference import read_extents
 from ...dialects.operators import OperatorSpec, get_option
 from .order import Extents, Order
 from .regroup import Axes, Opaque, Pairs, regroup
-from .remap import COMPUTED, WORDS, Picked
+from .remap import COMPUTED, WORDS, Reordered
 
 #: the axes of a tensor that belong to each block, in the blocks' original order
 Side = tuple[Axes, ...]
@@ -193,7 +193,7 @@ def find_place(spec: OperatorSpec, name: str) -> int:
 
 def find_changes(
     node: ir.Node, spec: OperatorSpec, found: Blocks, arranged: Arrangement
-) -> dict[str, list[int] | Picked]:
+) -> dict[str, list[int] | Reordered]:
     """The attributes and operands of a node that differ under an arrangement of its blocks, with their new values."""
     if _find_places(node, spec) is not None:
         return {}  # what is picked from has one axis
@@ -202,13 +202,13 @@ def find_changes(
     values = {name: read(node, spec, name) for name, word in {**remap, **remap_result}.items() if word == "axes"}
     # Where axes are listed, the numbers for each axis go along that list and not along the tensor's axes.
     listed = any(value is not None for value in values.values())
-    new: dict[str, list[int] | Picked] = {}
+    new: dict[str, list[int] | Reordered] = {}
     for words, order in ((remap, operand), (remap_result, result)):
         for name, word in words.items():
             if (listed and word.startswith("per_axis")) or (word == "axis" and is_per_tensor(node, spec)):
                 continue
             if word == COMPUTED and _is_computed(node, spec, name):
-                new[name] = Picked(order)
+                new[name] = Reordered(order)
                 continue
             value = values[name] if name in values else read(node, spec, name)
             if value is None:

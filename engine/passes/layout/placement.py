@@ -18,7 +18,7 @@ from .axis_groups import Arrangement, find_changes, find_order, find_place
 from .order import Order, compose, find_permutation, is_still, make_identity
 from .permute_weights import Tensors, find_sources
 from .problem import Unit
-from .remap import Picked
+from .remap import Reordered
 from .views import PERMUTE, Scaled, Tensor, Use
 
 #: what takes the place of a rule in the provenance of nodes that the pass makes
@@ -71,7 +71,9 @@ class Layout:
                 self._counted.add((node, position))
                 old = node.inputs[position]
                 new = (
-                    self._pick(old, value.order) if isinstance(value, Picked) else self._make_numbers(old, value, name)
+                    self._reorder(old, value.order)
+                    if isinstance(value, Reordered)
+                    else self._make_numbers(old, value, name)
                 )
                 node.replace_input_with(position, new)
         for output, side in zip(node.outputs, blocks.results, strict=True):
@@ -88,11 +90,11 @@ class Layout:
         shaped = array if before is None or before.size != array.size else array.reshape(before.shape)
         return self._scope.register(self._scope.make_constant(shaped, name))
 
-    def _pick(self, numbers: ir.Value | None, order: Order) -> ir.Value | None:
+    def _reorder(self, numbers: ir.Value | None, order: Order) -> ir.Value | None:
         """The numbers of one axis in another order."""
         if numbers is None or order == make_identity(len(order)):
             return numbers
-        key = numbers, "picked", order
+        key = numbers, "reordered", order
         if key not in self._made:
             self._made[key] = self._make_counting(PICK, numbers, list(order))
             self._made[key].shape = numbers.shape

@@ -14,7 +14,7 @@ from .cut import FIRST, SECOND, THIRD, Problem, Term, solve
 from .interface import Port, make_channels_first, make_channels_last
 from .order import Order, are_alike, compose, count_elements, find_permutation, is_still, make_identity
 from .permute_weights import Tensors
-from .remap import COMPUTED, Picked
+from .remap import COMPUTED, Reordered
 from .views import Tensor
 
 Pair = tuple[Order, Order]
@@ -253,13 +253,13 @@ class Regions:
             moved = 0 if nothing else count_elements(tensor.extents)
             yield Term(made, frozenset(numbers - {THIRD}), moved, _NODE + bytes_)
 
-    def _count_picked(self, node: ir.Node, blocks: Blocks, choice: Arrangement) -> int:
+    def _count_reordered(self, node: ir.Node, blocks: Blocks, choice: Arrangement) -> int:
         """How many operands a run computes that need a node to be in another order."""
         spec = self._tensors.find_spec(node)
         if spec is None or COMPUTED not in spec.facts.remap_result.values():
             return 0
         changes = find_changes(node, spec, blocks, choice).values()
-        return sum(isinstance(one, Picked) and one.order != make_identity(len(one.order)) for one in changes)
+        return sum(isinstance(one, Reordered) and one.order != make_identity(len(one.order)) for one in changes)
 
     def _is_read_for_extents(self, node: ir.Node | None) -> bool:
         """Whether a node reads no elements of its operand."""
@@ -273,7 +273,7 @@ class Regions:
         if blocks is None or not isinstance(unit, ir.Node):
             return 0, 0
         if not blocks.broadcasts:
-            first, second = (self._count_picked(unit, blocks, choice) for choice in choices)
+            first, second = (self._count_reordered(unit, blocks, choice) for choice in choices)
             return _NODE * first, _NODE * second
         computed = [
             position

@@ -12,7 +12,7 @@ COMPUTED = "per_axis_computed"
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class Reordered:
     """Numbers for each axis that a run computes: the same in another order."""
 
     order: Order
